@@ -1,4 +1,4 @@
-//! Drives the connections of a broadcast from one epoll set: all of them get the messages of one.
+//! Drives the connections of a broadcast from one epoll set. All of them get the messages of one.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use super::poller::Poller;
 use super::{Frames, PATIENCE, is_transient};
 
 const READ_BYTES: usize = 64 << 10;
-/// The index of the connection that publishes.
+/// The index of the connection that sends the messages.
 const PUBLISHER: usize = 0;
 
 /// Open connections to a broadcast.
@@ -22,13 +22,13 @@ pub(crate) struct Audience {
     members: Vec<Member>,
     outstanding: Outstanding,
     frames: Frames,
-    /// The place of the next message in the ring.
+    /// The place in the ring of the next byte to send.
     send_at: usize,
     buffer: Vec<u8>,
 }
 
 impl Audience {
-    /// Takes over connections that have all joined, and on which no message is under way.
+    /// Takes over connections. All of them must have joined, and no message may be under way.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         ensure!(!streams.is_empty(), "a broadcast needs a connection");
         ensure!(frames.fragments.is_none(), "broadcast messages are too long to come in one frame");
@@ -44,7 +44,7 @@ impl Audience {
         Ok(Self { poller, members, outstanding, frames, send_at: 0, buffer })
     }
 
-    /// Keeps messages under way for `time`, then waits until all members have the last one. Returns the number of
+    /// Keeps messages under way for `time`, then waits until every connection has the last one. Returns the number of
     /// deliveries: messages times connections.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
@@ -57,7 +57,7 @@ impl Audience {
         Ok((self.outstanding.done - before) * self.members.len() as u64)
     }
 
-    /// Sends this many messages in one write.
+    /// Sends this number of messages in one write.
     fn publish(&mut self, messages: usize) -> anyhow::Result<()> {
         let len = messages * self.frames.sent.message_bytes();
         let bytes = self.frames.sent.slice(self.send_at, len);
@@ -68,7 +68,7 @@ impl Audience {
         Ok(())
     }
 
-    /// Reads the connections that are ready.
+    /// Reads from the connections that are ready.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<()> {
         let ready = self.poller.wait(PATIENCE)?;
         ensure!(ready > 0, "no delivery for {} seconds", PATIENCE.as_secs());
@@ -93,7 +93,8 @@ struct Member<S = TcpStream> {
 }
 
 impl<S: Read> Member<S> {
-    /// Reads once, and checks the bytes against the first `begun` messages. Returns the messages that are now complete.
+    /// Reads once from a connection, and checks the bytes against the first `begun` messages. Returns the range of
+    /// messages that are now complete.
     fn on_readable(
         &mut self,
         buffer: &mut [u8],
@@ -123,13 +124,13 @@ impl<S: Read> Member<S> {
     }
 }
 
-/// The messages that some members do not have yet.
+/// The messages that have not arrived at all members.
 #[derive(Debug)]
 struct Outstanding {
     members: usize,
-    /// The number of members that lack each message, the oldest message first.
+    /// For each of these messages, the number of members that lack it. The oldest message comes first.
     missing: VecDeque<usize>,
-    /// The number of messages before them, which all members have.
+    /// The number of older messages. All members have them.
     done: u64,
 }
 
@@ -151,7 +152,7 @@ impl Outstanding {
         self.missing.extend(std::iter::repeat_n(self.members, messages));
     }
 
-    /// Records that one more member has these messages. Returns the number of messages that all members have now.
+    /// Notes that one more member has these messages. Returns how many more messages all members have now.
     fn delivered(&mut self, messages: Range<u64>) -> usize {
         for message in messages {
             self.missing[(message - self.done) as usize] -= 1;
@@ -179,7 +180,8 @@ mod tests {
         Frames::new(Protocol::WebSocket, shape, &mut Random::new(1))
     }
 
-    /// Returns the messages that `len` bytes of the broadcast complete at a member that has all bytes before `from`.
+    /// Returns the messages that a member completes with `len` more bytes. It has all bytes of the broadcast before
+    /// `from`.
     fn read(frames: &Frames, from: u64, len: usize, begun: u64) -> anyhow::Result<Range<u64>> {
         let bytes = frames.expected.slice(frames.expected.place(from), len);
         Member { stream: bytes, received_bytes: from }.on_readable(&mut [0; 100], frames, begun)

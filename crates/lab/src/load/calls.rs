@@ -1,4 +1,4 @@
-//! Calls a service, and checks the replies.
+//! Makes calls of a service, and checks the replies.
 
 use std::fmt;
 use std::io::Write;
@@ -20,20 +20,20 @@ use crate::tcp_info::Traffic;
 
 const MULTIPLEXED_PATH: &str = "/ws";
 const SUBPROTOCOL: &str = "anemone.v1";
-/// The number of calls in a ring. Each has its own id of two hexadecimal digits.
+/// The number of calls in a ring. Each has its own id, of two hexadecimal digits.
 const CALLS: usize = 256;
 const DATE: &str = "\r\ndate: ";
-/// An IMF-fixdate (RFC 9110 section 5.6.7).
+/// The length of an IMF-fixdate (RFC 9110 section 5.6.7).
 const DATE_BYTES: usize = 29;
 
-/// The bytes to send, the bytes to expect, and the part of each reply that may differ.
+/// The bytes to send, the bytes to expect, and the range in each reply that may differ.
 type ExpectedBytes = (Vec<u8>, Vec<u8>, Option<Range<usize>>);
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum CallWay {
     /// Requests on multiplexed WebSockets.
     Multiplexed,
-    /// HTTP/1.1 requests on connections that are kept open, pipelined if several are in flight.
+    /// HTTP/1.1 requests on connections that are kept open. If several are in flight, they are pipelined.
     Http,
     /// HTTP/2 requests over TLS, on connections that are kept open.
     Http2,
@@ -49,7 +49,7 @@ impl fmt::Display for CallWay {
     }
 }
 
-/// A service to call with `GET`.
+/// A service that is called with `GET`.
 #[derive(Clone, Debug)]
 pub(crate) struct CalledService {
     pub(crate) address: SocketAddr,
@@ -57,9 +57,9 @@ pub(crate) struct CalledService {
     pub(crate) body: String,
 }
 
-/// Open connections with calls, or messages, in flight.
+/// Open connections with calls or messages in flight.
 pub(crate) enum Calls {
-    /// Calls whose bytes are made before the clock starts.
+    /// Calls or messages whose bytes are made before the clock starts.
     Framed(Generator),
     Http2(Http2Calls),
 }
@@ -75,7 +75,7 @@ impl Calls {
 }
 
 impl CalledService {
-    /// Opens connections for calls, with `in_flight` calls on each.
+    /// Opens connections with `in_flight` calls on each.
     pub(crate) fn calls(
         &self,
         way: CallWay,
@@ -91,7 +91,7 @@ impl CalledService {
         Ok(Calls::Framed(Generator::new(streams, frames)?))
     }
 
-    /// Opens connections, all at once, and makes calls on each, one after the other. Returns the time that this took, and
+    /// Opens connections, all at once. Makes calls on each, one after the other. Returns the time for all of this, and
     /// the traffic of the connections.
     pub(crate) fn converse(
         &self,
@@ -143,7 +143,7 @@ impl CalledService {
         })
     }
 
-    /// Returns the bytes of a ring's calls, those of their replies, and the part of each reply that may differ.
+    /// Returns the bytes of a ring of calls, those of the replies, and the range in each reply that may differ.
     fn multiplexed(&self, random: &mut Random) -> ExpectedBytes {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
         for id in 0..CALLS {
@@ -162,7 +162,7 @@ impl CalledService {
         Ok((call.repeat(CALLS), reply.repeat(CALLS), date(&reply)))
     }
 
-    /// Returns a reply over HTTP, whose body is checked.
+    /// Makes a call over HTTP, and returns the reply. Checks its body.
     fn http_reply(&self, call: &[u8]) -> anyhow::Result<Vec<u8>> {
         let mut stream = connect(self.address)?;
         stream.write_all(call)?;
@@ -173,7 +173,7 @@ impl CalledService {
     }
 }
 
-/// Returns the place of the date in a reply. The date changes each second.
+/// Returns the range of the date in a reply, since the date changes each second.
 fn date(reply: &[u8]) -> Option<Range<usize>> {
     let text = std::str::from_utf8(reply).ok()?.to_ascii_lowercase();
     let at = text.find(DATE)? + DATE.len();

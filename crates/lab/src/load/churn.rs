@@ -1,4 +1,4 @@
-//! Opens connections that exchange one message and close.
+//! Opens connections that exchange one message and then close.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::frames;
 use super::opening::{BATCH, Opener};
 use crate::statistics::Random;
 
-/// The most connections of a sample. With more, ports could be used that are still in TIME_WAIT.
+/// The most connections in a sample. With more, a port could be used again while it is still in TIME_WAIT.
 const CONNECTIONS_MAX: u64 = 10_000;
 const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 
@@ -19,14 +19,15 @@ const NORMAL_CLOSURE: [u8; 2] = 1000_u16.to_be_bytes();
 pub(crate) enum Closing {
     /// The client closes the socket.
     Tcp,
-    /// The client sends a close frame and waits for the server's and for the end (RFC 6455 section 7). For WebSockets
-    /// only; TCP connections just close.
+    /// The client sends a close frame, and waits for that of the server and for the end of the connection (RFC 6455
+    /// section 7). This is for WebSockets only; a TCP connection is just closed.
     Handshake,
 }
 
 /// Opens and closes connections in batches for `time`. Returns their number.
 ///
-/// Each step is done for the whole batch before the next, so neither side waits for a single connection.
+/// Each step is done for all connections of a batch before the next step. So neither side waits for a single
+/// connection.
 pub(crate) fn churn(
     opener: &mut Opener,
     closing: Closing,

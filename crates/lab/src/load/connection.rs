@@ -1,4 +1,4 @@
-//! A connection of the generator, which keeps its messages in flight and checks the replies.
+//! A connection of the generator. It keeps its messages in flight, and checks the replies.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use super::fragments::Fragments;
 use super::{Frames, is_transient};
 
-/// The choice whether another message follows one that came back.
+/// The decision if another message follows each reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refill {
     Yes,
@@ -18,20 +18,21 @@ pub(super) enum Refill {
 #[derive(Debug)]
 pub(super) struct Connection<S = TcpStream> {
     pub(super) stream: S,
-    /// The place of the next byte to send in the ring of [`Frames`]; below, that of the next byte to expect.
+    /// The place in the ring of [`Frames`] of the next byte to send; below, that of the next byte to expect.
     send_at: usize,
     expect_at: usize,
-    /// The bytes of begun messages that are still to be written.
+    /// The number of bytes of begun messages that are still to be written.
     to_send: usize,
-    /// The bytes of replies that are still to come; below, the bytes of the first of them that have come.
+    /// The number of bytes of replies that are still to come; below, the number of bytes of the next reply that have
+    /// come.
     to_receive: usize,
     into_reply: usize,
-    /// Checks the replies in place of these, if they may come in fragments.
+    /// The checker of replies that may come in fragments; `None` if replies have one frame each.
     fragments: Option<Fragments>,
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Takes over a non-blocking stream on which no message is under way.
+    /// Takes over a non-blocking stream. No message may be under way on it.
     pub(super) fn new(stream: S, number: usize, frames: &Frames) -> Self {
         let message = frames.first_message(number);
         Self {
@@ -48,7 +49,7 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Begins more messages, at most as many as `frames` allows in flight.
+    /// Begins more messages, but no more than `frames` allows in flight.
     pub(super) fn begin(&mut self, messages: usize, frames: &Frames) -> anyhow::Result<()> {
         self.to_send += messages * frames.sent.message_bytes();
         self.to_receive += messages * frames.expected.message_bytes();
@@ -75,7 +76,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(())
     }
 
-    /// Reads once, checks the bytes, and returns the number of replies that they complete.
+    /// Reads once, and checks the bytes. Returns the number of replies that they complete.
     pub(super) fn on_readable(
         &mut self,
         buffer: &mut [u8],
@@ -98,7 +99,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(replies)
     }
 
-    /// Checks replies of one frame each, and returns the number of replies that these bytes complete.
+    /// Checks replies of one frame each. Returns the number of replies that these bytes complete.
     fn check(&mut self, bytes: &[u8], frames: &Frames) -> anyhow::Result<usize> {
         let len = bytes.len();
         let excess = len.saturating_sub(self.to_receive);
@@ -113,7 +114,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(replies)
     }
 
-    /// Describes the first byte that is not as expected.
+    /// Returns a description of the first byte that is not as expected.
     fn difference(&self, bytes: &[u8], frames: &Frames) -> Option<String> {
         let expected = frames.expected.slice(self.expect_at, bytes.len());
         if bytes == expected {
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use crate::statistics::Random;
 
-    /// A socket with room for `room` bytes. Its peer sends `replies`.
+    /// A socket that takes up to `room` bytes. Its peer sends `replies`.
     #[derive(Default)]
     struct Fake {
         room: usize,

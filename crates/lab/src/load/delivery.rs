@@ -1,4 +1,4 @@
-//! The ways of delivering a topic's events: makes the requests, and parses the answers. It has no sockets.
+//! The ways in which a topic's events are delivered. Makes the requests, and parses the answers. Has no sockets.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use anyhow::{Context, bail, ensure};
 
 use super::http;
 
-/// The longest wait of a long poll in seconds. No sample takes as long.
+/// The longest wait of a long poll, in seconds. No sample takes so long.
 const WAIT_SECONDS: u32 = 120;
 
-/// The way in which a topic is read.
+/// The way in which a reader gets a topic's events.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Delivery {
     WebSocket,
@@ -23,7 +23,7 @@ pub(crate) enum Delivery {
 impl Delivery {
     pub(crate) const ALL: [Self; 4] = [Self::WebSocket, Self::Sse, Self::Ndjson, Self::LongPoll];
 
-    /// Returns a reader's first request over HTTP. A long poll needs a position, so its first request is a poll.
+    /// Returns the first request of a reader over HTTP. A long poll needs a position, so its first request is a poll.
     pub(super) fn first_request(self, host: SocketAddr, topic: &str) -> Vec<u8> {
         let fields = match self {
             Self::WebSocket | Self::LongPoll => "",
@@ -33,8 +33,8 @@ impl Delivery {
         http::request("GET", host, topic, fields, b"")
     }
 
-    /// Takes the first message, chunk or response from the front of `bytes`, and passes its events to `event`; `None` until
-    /// it is complete.
+    /// Removes the first message, chunk or response from the front of `bytes`, and calls `event` for each of its
+    /// events. Returns `None` until it is complete.
     pub(super) fn take<'a>(
         self,
         bytes: &'a [u8],
@@ -68,15 +68,15 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// A message, chunk or response that was taken.
+/// A message, chunk or response that was removed.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct TakenMessage<'a> {
     pub(super) len: usize,
-    /// The position for the next request, if one is necessary.
+    /// The position for the next request; `None` if no request is necessary.
     pub(super) next: Option<&'a str>,
 }
 
-/// Returns the request that waits for events after a position.
+/// Returns a request that waits for events after a position.
 pub(super) fn long_poll(host: SocketAddr, topic: &str, after: &str) -> Vec<u8> {
     let (target, wait) =
         (format!("{topic}?after={after}"), format!("Prefer: wait={WAIT_SECONDS}\r\n"));
@@ -99,7 +99,7 @@ fn message<'a>(
     Ok(Some(TakenMessage { len, next: None }))
 }
 
-/// Parses server-sent events. Those of a topic have no name, and one line of data.
+/// Parses server-sent events. The events of a topic have no name, and one line of data.
 fn blocks<'a>(
     text: &'a str,
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
@@ -130,7 +130,7 @@ fn lines<'a>(
     Ok(())
 }
 
-/// Parses a page of events, which are strings without braces.
+/// Parses a page of events. Each event is a string without braces.
 fn page<'a>(
     bytes: &'a [u8],
     mut event: impl FnMut(&'a [u8]) -> anyhow::Result<()>,
@@ -147,7 +147,7 @@ fn page<'a>(
     Ok(Some(TakenMessage { len: response.len, next: Some(next) }))
 }
 
-/// Returns the position in this member of a JSON object.
+/// Returns the position in the member `name` of a JSON object.
 pub(super) fn position<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!(r#""{name}":""#))?;
     Some(rest.split_once('"')?.0)
@@ -157,7 +157,7 @@ pub(super) fn position<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// Returns all events in `bytes`, and the position to continue from.
+    /// Returns all events in `bytes`, and the position after which to continue.
     fn all(delivery: Delivery, bytes: &[u8]) -> anyhow::Result<(Vec<String>, Option<String>)> {
         let (mut events, mut next, mut rest) = (Vec::new(), None, bytes);
         while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Checks replies that may come in fragments: a server may echo the beginning of a large message before the rest has come
+//! Checks replies that may come in fragments. A server may echo the beginning of a large message before it has the rest
 //! (RFC 6455 section 5.4).
 
 use anemone_ws::proto::{HEADER_BYTES_MAX, Header, Opcode};
@@ -6,21 +6,21 @@ use anyhow::{Context, ensure};
 
 use super::frames::Ring;
 
-/// Checks the replies of one connection: their headers, and their payloads against a ring.
+/// Checks the replies of one connection. Checks headers by their fields, and payloads by a ring.
 #[derive(Debug)]
 pub(super) struct Fragments {
-    /// The place in the ring of payloads.
+    /// The place in the ring of payloads of the next byte.
     at: usize,
-    /// The bytes of the present message that are still to come; below, those of the present frame.
+    /// The number of bytes of the current message that are still to come; below, that of the current frame.
     message_rest: usize,
     frame_rest: usize,
     is_first: bool,
-    /// The beginning of a header whose rest has not come yet.
+    /// The beginning of a header that has not come completely.
     cut: Vec<u8>,
 }
 
 impl Fragments {
-    /// Creates a checker that expects whole messages from this place of the ring on.
+    /// Creates a checker. It expects complete messages from this place of the ring on.
     pub(super) fn new(at: usize, payloads: &Ring) -> Self {
         let message_rest = payloads.message_bytes();
         Self {
@@ -32,7 +32,7 @@ impl Fragments {
         }
     }
 
-    /// Checks the next bytes, and returns the number of messages that they complete.
+    /// Checks the next bytes. Returns the number of messages that they complete.
     pub(super) fn check(&mut self, mut bytes: &[u8], payloads: &Ring) -> anyhow::Result<usize> {
         let mut messages = 0;
         while !bytes.is_empty() {

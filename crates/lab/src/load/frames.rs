@@ -1,7 +1,8 @@
-//! The bytes that a connection sends, and those that must come back. They are made before the clock starts.
+//! The bytes that a connection sends, and the bytes that must come back. Both are made before the clock starts.
 //!
-//! Both are rings of bytes. Each connection goes round them from its own place. So one comparison of memory checks headers
-//! and payloads, however the stream was cut. The beginning of a ring is repeated after its end, so no slice wraps.
+//! Both are rings of bytes. Each connection goes round them, from a place of its own. So one comparison of memory
+//! checks headers and payloads, wherever the stream was cut. The beginning of a ring is repeated after its end, so that
+//! no slice wraps.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -11,17 +12,17 @@ use anemone_ws::proto::{Header, MaskKey, Opcode};
 use super::Protocol;
 use crate::statistics::Random;
 
-/// The approximate size of a ring's payloads, with at least `MESSAGES_MIN` and at most `MESSAGES_MAX` messages:
-/// enough for different keys and payloads, and little enough that memory does not slow down the generator.
+/// The approximate size of a ring's payloads, if that means at least `MESSAGES_MIN` and at most `MESSAGES_MAX`
+/// messages. It is enough for different keys and payloads, and so little that memory does not slow the generator down.
 const RING_BYTES: usize = 2 << 20;
 const MESSAGES_MIN: usize = 4;
 const MESSAGES_MAX: usize = 256;
 
-/// The most bytes in flight with which each reply is expected in one frame and checked with its header: then the server
-/// reads each message whole. It echoes a message in fragments if a read has cut it.
+/// The most bytes in flight with which the server reads each message completely. It then replies in one frame, which is
+/// checked with its header. If a read has cut a message, the server may echo it in fragments.
 const READ_AT_ONCE_BYTES: usize = 4096;
 
-/// The shape of the traffic on one connection: the size and the number of messages.
+/// The shape of the traffic on one connection: the size and the number of its messages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) payload_bytes: usize,
@@ -34,9 +35,9 @@ pub(crate) struct Shape {
 pub(crate) struct Frames {
     pub(crate) sent: Ring,
     pub(crate) expected: Ring,
-    /// The part of each expected message that may differ.
+    /// The range in each expected message that may differ.
     pub(super) changing: Option<Range<usize>>,
-    /// The payloads of replies, if these may come in fragments.
+    /// The payloads of the replies, if these may come in fragments.
     pub(crate) fragments: Option<Ring>,
     pub(crate) in_flight: usize,
     pub(super) messages: usize,
@@ -47,7 +48,7 @@ impl Frames {
         Self::of(protocol, shape, Opcode::Binary, Random::bytes, random)
     }
 
-    /// Creates text messages that are JSON strings, which a topic stores and sends unchanged.
+    /// Creates text messages that are JSON strings. A topic stores them, and sends them unchanged.
     pub(crate) fn json(protocol: Protocol, shape: Shape, random: &mut Random) -> Self {
         Self::of(protocol, shape, Opcode::Text, json_string, random)
     }
@@ -86,14 +87,14 @@ impl Frames {
         }
     }
 
-    /// Returns the first message of the connection with this number.
+    /// Returns the index of the first message for the connection with this number.
     pub(crate) fn first_message(&self, connection: usize) -> usize {
         // Neighbours start far apart, so that a reply on the wrong connection is noticed.
         connection * 37 % self.messages
     }
 }
 
-/// Returns `len` bytes: letters in quotation marks.
+/// Returns a JSON string of `len` bytes: letters in quotation marks.
 pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'"'; len];
     let last = len.saturating_sub(1);
@@ -103,18 +104,18 @@ pub(crate) fn json_string(random: &mut Random, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns a client's frame.
+/// Returns the frame of a client.
 pub(crate) fn masked(opcode: Opcode, payload: &[u8], random: &mut Random) -> Vec<u8> {
     let key = MaskKey((random.next() as u32).to_ne_bytes());
     masked_frame(Header::new(opcode, 0), payload, key)
 }
 
-/// Returns a client's frame with this header, with its length and its key filled in.
+/// Returns the frame of a client with this header. Sets its length and its key.
 pub(crate) fn masked_frame(header: Header, payload: &[u8], key: MaskKey) -> Vec<u8> {
     masked_and_timed(header, payload, key).0
 }
 
-/// Returns a client's frame, and the time of masking without that of allocating its memory.
+/// Returns the frame of a client, and the time of masking. The time does not include the allocation of memory.
 pub(crate) fn masked_and_timed(
     header: Header,
     payload: &[u8],
@@ -131,17 +132,17 @@ pub(crate) fn masked_and_timed(
     (bytes, time)
 }
 
-/// Messages of equal length in a ring.
+/// Messages of the same length in a ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Vec<u8>,
-    /// The end of the ring, where its beginning is repeated.
+    /// The length of the ring. After it, the beginning of the ring is repeated.
     len: usize,
     message_bytes: usize,
 }
 
 impl Ring {
-    /// Creates a ring whose slices may be as long as `slice_messages` messages.
+    /// Creates a ring. Its slices may be as long as `slice_messages` messages.
     pub(super) fn new(mut bytes: Vec<u8>, messages: usize, slice_messages: usize) -> Self {
         let len = bytes.len();
         let message_bytes = len / messages;
@@ -156,17 +157,17 @@ impl Ring {
         self.message_bytes
     }
 
-    /// Returns the `len` bytes from `at`, a result of [`Self::advance`].
+    /// Returns `len` bytes from the place `at` on. The place comes from [`Self::advance`] or [`Self::place`].
     pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
         &self.bytes[at..at + len]
     }
 
-    /// Returns the place that is this many bytes from the beginning.
+    /// Returns the place that is `bytes` bytes after the beginning of the ring.
     pub(super) fn place(&self, bytes: u64) -> usize {
         (bytes % self.len as u64) as usize
     }
 
-    /// Returns the place `by` bytes after `at`.
+    /// Returns the place that is `by` bytes after `at`.
     pub(crate) fn advance(&self, at: usize, by: usize) -> usize {
         let next = at + by;
         if next < self.len { next } else { next % self.len }

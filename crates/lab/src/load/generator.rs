@@ -1,4 +1,4 @@
-//! The main loop of the load: drives many connections with messages in flight from one epoll set.
+//! The main loop of the load. It drives many connections with messages in flight from one epoll set.
 
 use std::io;
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Takes over open connections on which no message is in flight.
+    /// Takes over open connections. No message may be in flight on them.
     pub(crate) fn new(streams: Vec<TcpStream>, frames: Frames) -> anyhow::Result<Self> {
         let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(streams.len());
@@ -35,7 +35,7 @@ impl Generator {
         Ok(Self { poller, connections, frames, buffer: vec![0; READ_BYTES] })
     }
 
-    /// Keeps every connection's messages in flight for `time`, then waits for the last replies. Returns the number of
+    /// Keeps messages in flight on every connection for `time`, then waits for the last replies. Returns the number of
     /// messages that were echoed.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
@@ -57,7 +57,7 @@ impl Generator {
         Ok(messages)
     }
 
-    /// Sends this many messages on each connection, one after the other, and waits for the last replies.
+    /// Sends this number of messages on each connection, one after the other. Waits for the last replies.
     pub(crate) fn run_each(&mut self, messages: usize) -> anyhow::Result<()> {
         ensure!(self.frames.in_flight == 1 && messages > 0, "one message after the other");
         let mut left = vec![messages - 1; self.connections.len()];
@@ -90,7 +90,7 @@ impl Generator {
         Ok(all)
     }
 
-    /// Serves the ready connections, and returns the number of completed replies.
+    /// Serves the connections that are ready. Returns the number of replies that were completed.
     fn turn(&mut self, refill: Refill) -> anyhow::Result<usize> {
         let ready = self.poller.wait(PATIENCE)?;
         ensure!(ready > 0, "no reply for {} seconds", PATIENCE.as_secs());

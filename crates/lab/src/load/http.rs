@@ -1,4 +1,4 @@
-//! The parts of HTTP/1.1 that the load needs: requests, responses with a length, chunks.
+//! The parts of HTTP/1.1 that the load needs: requests, responses with a length, and chunks.
 
 use std::fmt::Display;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ const READ_BYTES: usize = 4096;
 /// The longest chunk. A longer one is a fault of the server.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 
-/// Returns a request for `target`; each of `fields` ends with a line end.
+/// Returns a request for `target`. Each of `fields` ends with a line end.
 pub(crate) fn request(
     method: &str,
     host: impl Display,
@@ -28,7 +28,7 @@ pub(crate) fn request(
     [head.as_bytes(), body].concat()
 }
 
-/// A complete response, and its length.
+/// A complete response, with its length.
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,
@@ -43,7 +43,7 @@ impl Response<'_> {
     }
 }
 
-/// Parses the response at the beginning of `bytes`, once it is complete.
+/// Parses the response at the beginning of `bytes`. Returns `None` until it is complete.
 pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
     let Some(head) = head(bytes)? else { return Ok(None) };
     let length = head.field("content-length").context("a response says no length")?;
@@ -53,12 +53,12 @@ pub(crate) fn response(bytes: &[u8]) -> anyhow::Result<Option<Response<'_>>> {
     Ok(Some(Response { status: head.status, body, len }))
 }
 
-/// The part of a response before its body.
+/// The status line and the fields of a response.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) status: u16,
     fields: &'a str,
-    /// The length of the head, with the interim responses before it.
+    /// The length of the head, including the interim responses before it.
     pub(crate) len: usize,
 }
 
@@ -95,8 +95,8 @@ impl Head<'_> {
     }
 }
 
-/// Parses the head of an HTTP response at the beginning of `bytes`, once it is complete. Skips interim responses before it
-/// (RFC 9110 section 15.2), except 101, after which no other comes.
+/// Parses the head of a response at the beginning of `bytes`. Returns `None` until it is complete. Skips interim
+/// responses before it (RFC 9110 section 15.2). It does not skip 101, since no other response follows that.
 pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     const SWITCHING_PROTOCOLS: u16 = 101;
     let mut begin = 0;
@@ -114,8 +114,8 @@ pub(crate) fn head(bytes: &[u8]) -> anyhow::Result<Option<Head<'_>>> {
     }
 }
 
-/// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1), once it is complete. Returns its data and its whole
-/// length. The last chunk of a stream is empty, and includes the trailers.
+/// Parses the chunk at the beginning of `bytes` (RFC 9112 section 7.1). Returns its data and its complete length, or
+/// `None` until it is complete. The last chunk of a stream is empty, and includes the trailers.
 pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
     let Some(line) = find(bytes, b"\r\n") else { return Ok(None) };
     let size = std::str::from_utf8(&bytes[..line])?;
@@ -136,15 +136,15 @@ pub(crate) fn chunk(bytes: &[u8]) -> anyhow::Result<Option<(&[u8], usize)>> {
 /// The end of a response's body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BodyEnd {
-    /// After this many bytes.
+    /// The body ends after this number of bytes.
     Length(usize),
-    /// After an empty chunk.
+    /// The body ends with an empty chunk.
     LastChunk,
-    /// At the end of the connection.
+    /// The body ends with the connection.
     Connection,
 }
 
-/// A response's body, which arrives in pieces.
+/// The body of a response. It arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct Body {
     end: BodyEnd,
@@ -154,12 +154,13 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Creates a body, which is refused once it has more than `bytes_max` bytes.
+    /// Creates a body. More than `bytes_max` bytes are an error.
     pub(crate) fn new(end: BodyEnd, bytes_max: usize) -> Self {
         Self { end, bytes_max, bytes: Vec::new(), is_complete: false }
     }
 
-    /// Takes the bytes of the body from `came`, and returns their number. The others belong to the next response.
+    /// Takes the bytes of the body from `came`, and returns their number. The bytes after them belong to the next
+    /// response.
     pub(crate) fn receive(&mut self, came: &[u8]) -> anyhow::Result<usize> {
         let mut taken = 0;
         match self.end {
@@ -188,7 +189,7 @@ impl Body {
         Ok(taken)
     }
 
-    /// Notes that the connection has ended. Returns false if bytes are missing.
+    /// Notes that the connection has ended. Returns false if bytes of the body are missing.
     pub(crate) fn end(&mut self) -> bool {
         self.is_complete |= self.end == BodyEnd::Connection;
         self.is_complete
@@ -198,7 +199,7 @@ impl Body {
         self.is_complete
     }
 
-    /// Returns the bytes that have come so far.
+    /// Returns the bytes of the body that have come so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -243,7 +244,7 @@ pub(crate) fn post(
     exchange(address, &request("POST", address, path, fields, body))
 }
 
-/// Waits for the response on a connection without other requests.
+/// Waits for the response on a connection with no other requests.
 pub(super) fn answer(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> anyhow::Result<(u16, String)> {
     bytes.clear();
     loop {
@@ -314,8 +315,8 @@ mod tests {
         assert!(chunk(b"1\r\nabc").is_err());
     }
 
-    /// Reads a reply byte by byte, with a body of at most four bytes. Returns the body, the bytes after it, and true if it
-    /// is whole.
+    /// Reads a reply byte by byte. Its body may have at most four bytes. Returns the body, the bytes after it, and true
+    /// if the body is complete.
     fn body(head_and_body: &str) -> anyhow::Result<(String, String, bool)> {
         let bytes = head_and_body.as_bytes();
         let (mut body, mut from, mut to) = (None, 0, 0);

@@ -1,7 +1,7 @@
 //! Makes calls over HTTP/2 and TLS, each on a stream of its own.
 //!
-//! With HPACK, the bytes of a reply depend on the replies before it. So the generator compares the decoded reply: status,
-//! fields and body.
+//! With HPACK, the bytes of a reply depend on the replies before it. So the generator compares the decoded replies:
+//! their status, fields and body.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,18 +28,18 @@ use crate::tcp_info::Traffic;
 
 const ALPN: &[u8] = b"h2";
 
-/// Open connections, each with the same number of calls in flight.
+/// Open connections with the same number of calls in flight on each.
 pub(crate) struct Http2Calls {
     runtime: Runtime,
     connections: Vec<SendRequest<Bytes>>,
-    /// The sockets of the connections, for the kernel's counters.
+    /// The sockets of the connections, for reading the kernel's counters.
     sockets: Vec<std::net::TcpStream>,
     in_flight: usize,
     request: Request<()>,
     expected: Arc<Http2Reply>,
 }
 
-/// A whole reply, without its date.
+/// A complete reply without its date.
 #[derive(Clone, Debug, PartialEq)]
 struct Http2Reply {
     status: StatusCode,
@@ -48,7 +48,7 @@ struct Http2Reply {
 }
 
 impl Http2Calls {
-    /// Opens connections for `GET` requests to a path whose reply has this body.
+    /// Opens connections for `GET` requests. The replies must have this body.
     pub(super) fn open(
         address: SocketAddr,
         (path, body): (&str, &str),
@@ -73,7 +73,7 @@ impl Http2Calls {
         Ok(Self { sockets, ..calls })
     }
 
-    /// Takes over streams whose peers speak HTTP/2, and checks the first reply.
+    /// Takes over streams to peers that use HTTP/2. Checks the first reply.
     fn over<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         runtime: Runtime,
         streams: Vec<S>,
@@ -103,7 +103,7 @@ impl Http2Calls {
         Ok(Self { runtime, connections, sockets, in_flight, request, expected })
     }
 
-    /// Makes this number of calls at once on the first connection. Returns the time that each reply took.
+    /// Makes this number of calls at once on the first connection. Returns for each reply the time until it came.
     pub(crate) fn exchange(&mut self, calls: usize) -> anyhow::Result<Vec<Duration>> {
         let connection = self.connections.first().context("no connection")?;
         let begun = Instant::now();
@@ -132,7 +132,8 @@ impl Http2Calls {
         Traffic::of_all(&self.sockets)
     }
 
-    /// Keeps every connection's calls in flight for `time`, then waits for the last replies. Returns the number of calls.
+    /// Keeps calls in flight on every connection for `time`, then waits for the last replies. Returns the number of
+    /// calls.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<u64> {
         let deadline = Instant::now() + time;
         let all = async {
@@ -177,7 +178,7 @@ async fn connect(
     Ok(stream)
 }
 
-/// Makes one call after the other until the deadline, at least one.
+/// Makes one call after the other until the deadline. Makes at least one.
 async fn keep_calling(
     mut connection: SendRequest<Bytes>,
     request: Request<()>,
@@ -221,7 +222,7 @@ mod tests {
 
     type Answer = fn(usize) -> (u16, &'static str, &'static str);
 
-    /// Serves a connection. `answer` gives the status, type and body of each reply by its number.
+    /// Serves a connection. `answer` returns the status, type and body of the reply with a given number.
     async fn serve(stream: DuplexStream, answer: Answer) -> Result<(), h2::Error> {
         let mut connection = h2::server::handshake(stream).await?;
         let mut number = 0;

@@ -1,4 +1,7 @@
-//! The load generator: one thread, its own epoll set, every reply checked.
+//! The load generator. It has one thread with its own epoll set, and checks every reply.
+//!
+//! `frames` prepares the bytes to send and the bytes to expect before the clock starts. A message costs the generator a
+//! copy into the kernel, a copy out of it, and a comparison.
 //!
 //! `frames` prepares the bytes to send and those to expect before the clock starts. A message costs the generator a
 //! copy into the kernel, a copy out of it and a comparison.
@@ -44,7 +47,7 @@ pub(crate) use unchecked::client_config;
 /// The longest wait for a step that a server should do at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The protocol of a connection once it is open.
+/// The protocol of a connection after its opening.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Protocol {
     /// Bytes are echoed without framing.
@@ -62,7 +65,7 @@ pub(crate) struct Endpoint {
     pub(crate) path: String,
 }
 
-/// Connects, and sends nothing. Reads give up after [`PATIENCE`].
+/// Connects, and sends nothing. A read waits for at most [`PATIENCE`].
 pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
     stream.set_nodelay(true)?;

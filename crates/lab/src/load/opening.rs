@@ -1,5 +1,5 @@
-//! Opens connections, and makes sure that the server has accepted them: a WebSocket by its handshake, TCP by one echoed
-//! byte.
+//! Opens connections, and makes sure that the server has accepted them. For a WebSocket, its handshake shows that; for
+//! TCP, one echoed byte.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,13 +15,14 @@ use super::frames::masked;
 use super::{Endpoint, PATIENCE, Protocol, connect};
 use crate::statistics::Random;
 
-/// The number of connections that are opened at once, below the backlog of any listener.
+/// The number of connections that are opened at once. It is below the backlog of any listener.
 pub(super) const BATCH: usize = 100;
-/// The number of handshakes that are made in advance. Each connection takes the next one.
+/// The number of handshakes that are made before the clock starts. Each connection takes the next one.
 const HANDSHAKES: usize = 64;
 const RESPONSE_BYTES_MAX: usize = 2048;
 
-/// Raises the limit on descriptors of this process and its children to the allowed maximum, and returns it.
+/// Raises the limit on descriptors for this process and its children as far as the system allows. Returns the new
+/// limit.
 pub(crate) fn raise_descriptor_limit() -> anyhow::Result<usize> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -29,7 +30,7 @@ pub(crate) fn raise_descriptor_limit() -> anyhow::Result<usize> {
     Ok(limit.current.map_or(usize::MAX, |limit| limit as usize))
 }
 
-/// Opens connections to one endpoint; created before the clock starts.
+/// Opens connections to one endpoint. It is created before the clock starts.
 #[derive(Debug)]
 pub(crate) struct Opener {
     endpoint: Endpoint,
@@ -37,7 +38,7 @@ pub(crate) struct Opener {
     next: usize,
 }
 
-/// A handshake: the request, and the answer that must follow.
+/// A handshake. It has the request, and the answer that must follow.
 #[derive(Clone, Debug)]
 struct Handshake {
     request: Vec<u8>,
@@ -46,7 +47,7 @@ struct Handshake {
 }
 
 impl Opener {
-    /// Makes handshakes for `endpoint`, and checks the whole of the server's answer to one of them.
+    /// Makes handshakes for `endpoint`. Checks the server's complete answer to one of them.
     pub(crate) fn new(endpoint: Endpoint, random: &mut Random) -> anyhow::Result<Self> {
         let exchanges = (0..HANDSHAKES).map(|_| Handshake::new(&endpoint, random)).collect();
         let opener = Self { endpoint, exchanges, next: 0 };
@@ -66,7 +67,7 @@ impl Opener {
         connect(self.endpoint.address)
     }
 
-    /// Makes the handshakes of connected streams in parallel.
+    /// Makes the handshakes of several connected streams at the same time.
     pub(super) fn exchange(&mut self, streams: &mut [TcpStream]) -> anyhow::Result<()> {
         let first = self.next;
         for stream in streams.iter_mut() {
@@ -111,7 +112,7 @@ impl Handshake {
         stream.write_all(&self.request).context("sending the first bytes")
     }
 
-    /// Reads the response, and checks the part that differs between connections.
+    /// Reads the response. Checks the part of it that differs between connections.
     fn response(&self, stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
         let mut bytes = [0; RESPONSE_BYTES_MAX];
         let mut len = 0;
@@ -137,7 +138,7 @@ impl Handshake {
     }
 }
 
-/// Opens a WebSocket on a connection, and checks that only pings have come on it.
+/// Opens a WebSocket on a connection. Checks that no messages but pings have come on it.
 pub(crate) fn shake_hands(
     stream: &mut TcpStream,
     handshake: ClientHandshake,
@@ -148,7 +149,7 @@ pub(crate) fn shake_hands(
     Ok(established)
 }
 
-/// Opens a WebSocket on a connection. The server may send messages at once.
+/// Opens a WebSocket on a connection. The server may send messages on it at once.
 pub(crate) fn shake_hands_with_talker(
     stream: &mut TcpStream,
     handshake: ClientHandshake,
@@ -175,7 +176,7 @@ pub(super) fn shake_all_hands(
     Ok(())
 }
 
-/// Checks that only whole pings follow a handshake. On a busy machine, some may have come already.
+/// Checks that nothing but complete pings follows a handshake. On a busy machine, some pings may have come already.
 fn check_rest(mut frames: &[u8]) -> anyhow::Result<()> {
     while let [0x89, len @ ..=125, rest @ ..] = frames
         && let Some(rest) = rest.get(usize::from(*len)..)
@@ -200,7 +201,7 @@ fn established(
     }
 }
 
-/// Begins `count` connections at once. The first write on each waits until it is open.
+/// Begins `count` connections at once. The first write on each waits until the connection is open.
 pub(super) fn connect_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let begin = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -232,8 +233,8 @@ pub(crate) fn open(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpS
     Ok(streams)
 }
 
-/// Opens `count` connections to a broadcast, which sends each message to all. Over TCP only the last one sends its byte:
-/// the server accepts it after all others, so everyone gets that byte.
+/// Opens `count` connections to a broadcast. It sends each message to all connections. Over TCP, only the last
+/// connection sends a byte. The server accepts it after all others, so all of them get that byte.
 pub(crate) fn join(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     if opener.endpoint.protocol == Protocol::WebSocket {
         return open(opener, count);
@@ -249,7 +250,7 @@ pub(crate) fn join(opener: &mut Opener, count: usize) -> anyhow::Result<Vec<TcpS
     Ok(streams)
 }
 
-/// Sends one message on each connection and waits for it to come back.
+/// Sends one message on each connection, and waits for its echo.
 pub(crate) fn echo_once(
     streams: &mut [TcpStream],
     protocol: Protocol,
@@ -282,7 +283,7 @@ pub(crate) fn echo_once(
 mod tests {
     use super::*;
 
-    /// Returns the result of a handshake whose answer is followed by these bytes.
+    /// Returns the result of a handshake if these bytes follow its answer.
     fn answered(rest: &'static [u8]) -> anyhow::Result<()> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! An epoll set for one thread, whose sockets have numbers.
+//! An epoll set for one thread. Its sockets have numbers.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 
-/// The most sockets that one wait returns.
+/// The most sockets that one wait can return.
 const EVENTS_MAX: usize = 1024;
 
-/// An epoll set that watches sockets for input, and on demand for room to write.
+/// An epoll set. It watches sockets for input, and if asked also for room to write.
 pub(super) struct Poller {
     epoll: OwnedFd,
     events: Vec<Event>,
@@ -27,7 +27,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number as u64), EventFlags::IN)?)
     }
 
-    /// Changes the events that are watched.
+    /// Changes the events for which a socket is watched.
     pub(super) fn watch(
         &self,
         socket: impl AsFd,
@@ -37,7 +37,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number as u64), flags)?)
     }
 
-    /// Waits until sockets are ready, at most for `time`, and returns their number.
+    /// Waits until sockets are ready, but at most for `time`. Returns their number.
     pub(super) fn wait(&mut self, time: Duration) -> anyhow::Result<usize> {
         let time = Timespec::try_from(time)?;
         self.events.clear();

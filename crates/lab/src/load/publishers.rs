@@ -1,4 +1,4 @@
-//! Publishes with several requests outstanding, and measures the time until each is acknowledged.
+//! Publishes events with several requests outstanding. Measures the time until each request is acknowledged.
 
 use std::fmt;
 use std::io::Write;
@@ -23,11 +23,11 @@ const SUBPROTOCOL: &str = "anemone.v1";
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum PublishWay {
-    /// One event in each request, on this many connections that are kept open.
+    /// A request has one event. There are this many connections, which are kept open.
     Post { publishers: usize },
-    /// This many events in each request, as NDJSON, on one connection.
+    /// A request has this many events, as NDJSON. There is one connection.
     Batches { events: usize },
-    /// Requests on one multiplexed WebSocket, this many of which are outstanding.
+    /// The requests are on one multiplexed WebSocket. This many of them are outstanding.
     Multiplexed { outstanding: usize },
 }
 
@@ -45,13 +45,13 @@ impl fmt::Display for PublishWay {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Acknowledged {
     pub(crate) events: u64,
-    /// The time from sending a request to its reply, for each request.
+    /// The time from each request to its reply.
     pub(crate) latency: Histogram,
     /// The time from the first request to the last reply.
     pub(crate) time: Duration,
 }
 
-/// Connections that publish to one topic.
+/// Connections for publishing to one topic.
 pub(crate) struct Publishers {
     way: PublishWay,
     poller: Poller,
@@ -111,9 +111,9 @@ impl Publishers {
 #[derive(Debug)]
 struct PublisherConnection {
     stream: TcpStream,
-    /// The requests that may be outstanding. On a WebSocket, the index is the id.
+    /// The requests that may be outstanding. On a WebSocket, the index of a request is its id.
     requests: Vec<Request>,
-    /// The beginning of a reply.
+    /// The beginning of a reply that has not come completely.
     partial: Vec<u8>,
     batch: Vec<u8>,
 }
@@ -166,7 +166,7 @@ impl PublisherConnection {
         self.stream.write_all(&self.batch).context("publishing")
     }
 
-    /// Reads once, and returns the requests that were answered.
+    /// Reads once. Returns the requests whose replies have come.
     fn on_readable(
         &mut self,
         way: PublishWay,
@@ -188,7 +188,8 @@ impl PublisherConnection {
     }
 }
 
-/// Returns the request of the first reply in `bytes`, and the reply's length; `None` until it is complete.
+/// Returns the index of the request to which the first reply in `bytes` belongs, and the length of the reply. Returns
+/// `None` until the reply is complete.
 fn reply(way: PublishWay, bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
     let PublishWay::Multiplexed { .. } = way else {
         let Some(response) = http::response(bytes)? else { return Ok(None) };

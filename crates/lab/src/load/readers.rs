@@ -1,4 +1,8 @@
-//! Measures readers of one topic, with a publisher that sends at planned times: an open loop, on one clock.
+//! Measures the readers of one topic. A publisher sends events at planned times, in an open loop, and there is only one
+//! clock.
+//!
+//! The latency of a delivery is measured from the planned time of its event. So a delay of the publisher makes
+//! deliveries late, and is not hidden.
 //!
 //! The latency of a delivery counts from the planned time of its event, so a delayed publisher makes deliveries late
 //! instead of hiding the delay.
@@ -19,16 +23,16 @@ use crate::statistics::Random;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENT_BYTES: usize = 100;
-/// The longest time without a delivery. After it, missing events count as lost.
+/// The longest time without a delivery. After it, the missing events count as lost.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deliveries {
     pub(crate) expected: u64,
     pub(crate) received: u64,
-    /// The time from an event's planned time to its delivery.
+    /// The time from the planned time of an event to its delivery.
     pub(crate) latency: Histogram,
-    /// The delay of events that were sent later than planned.
+    /// The delay of events behind their planned times.
     pub(crate) lag: Histogram,
 }
 
@@ -39,7 +43,7 @@ pub(crate) struct Readers {
     poller: Poller,
     readers: Vec<ReaderConnection>,
     publisher: TopicPublisher,
-    /// All events published since the readers began.
+    /// All events that were published since the readers began.
     events: Vec<Event>,
     random: Random,
     buffer: Vec<u8>,
@@ -52,7 +56,7 @@ struct Event {
 }
 
 impl Readers {
-    /// Opens this many readers of an existing topic.
+    /// Opens this number of readers of an existing topic.
     pub(crate) fn open(
         delivery: Delivery,
         topic: &Topic,
@@ -82,7 +86,7 @@ impl Readers {
         Ok(Self { delivery, topic, poller, readers, publisher, events, random, buffer })
     }
 
-    /// Publishes an event at each of these times. Waits until every reader has all of them, or nothing more comes.
+    /// Publishes an event at each of these times. Waits until every reader has all events, or until nothing more comes.
     pub(crate) fn run(&mut self, times: &[Duration]) -> anyhow::Result<Deliveries> {
         let begun = Instant::now();
         let mut waiting: Vec<_> = times.iter().rev().map(|&time| begun + time).collect();
@@ -150,7 +154,8 @@ impl Readers {
     }
 }
 
-/// Takes all complete messages from the received bytes, and keeps the rest. Returns the next request, if one is necessary.
+/// Removes all complete messages from the received bytes, and keeps the rest. Returns the next request, if one is
+/// necessary.
 fn take(
     delivery: Delivery,
     partial: &mut Vec<u8>,
@@ -175,7 +180,7 @@ fn take(
     Ok(next)
 }
 
-/// Reads once; `None` if there is no input now.
+/// Reads once. Returns `None` if there is no input now.
 pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<Option<usize>> {
     match stream.read(buffer) {
         Ok(0) => bail!("the server closed a connection in use"),
@@ -185,7 +190,7 @@ pub(super) fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<
     }
 }
 
-/// Opens readers over HTTP, in batches, and makes sure that the server has accepted them.
+/// Opens readers over HTTP in batches. Makes sure that the server has accepted them.
 fn over_http(delivery: Delivery, topic: &Topic, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let request = delivery.first_request(topic.address, &topic.path);
     let mut streams = Vec::with_capacity(count);
@@ -203,7 +208,7 @@ fn over_http(delivery: Delivery, topic: &Topic, count: usize) -> anyhow::Result<
     Ok(streams)
 }
 
-/// Waits for a stream's first chunk, or for the position of a long poll.
+/// Waits for the first chunk of a stream, or for the position for a long poll.
 fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     if delivery == Delivery::LongPoll {
@@ -229,12 +234,12 @@ fn begin(delivery: Delivery, topic: &Topic, stream: &mut TcpStream) -> anyhow::R
 #[derive(Debug)]
 struct ReaderConnection {
     stream: TcpStream,
-    /// The beginning of an incomplete message.
+    /// The beginning of a message that has not come completely.
     partial: Vec<u8>,
     received: usize,
 }
 
-/// Publishes by `POST` on one connection, without waiting for the responses.
+/// Publishes by `POST` on one connection. Does not wait for the responses.
 #[derive(Debug)]
 struct TopicPublisher {
     stream: TcpStream,

@@ -1,4 +1,4 @@
-//! A topic of the server that accepts events.
+//! A topic that accepts events.
 
 use std::net::SocketAddr;
 
@@ -18,12 +18,12 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// Creates the topic by publishing an event. Returns true if the server allows it.
+    /// Creates the topic by publishing an event. Returns false if the server does not allow that.
     pub(crate) fn create(&self) -> anyhow::Result<bool> {
         self.publish(r#""""#)
     }
 
-    /// Publishes an event in JSON. Returns true if the server allows it.
+    /// Publishes an event in JSON. Returns false if the server does not allow that.
     pub(crate) fn publish(&self, event: &str) -> anyhow::Result<bool> {
         let (status, body) = http::exchange(self.address, &self.post("", event.as_bytes()))?;
         match status {
@@ -33,14 +33,14 @@ impl Topic {
         }
     }
 
-    /// Returns the number of events that were ever published to it.
+    /// Returns the number of events that were ever published to the topic.
     pub(crate) fn events(&self) -> anyhow::Result<u64> {
         let next = self.next()?;
         let (_, offset) = next.split_once('-').context("a position without an offset")?;
         Ok(offset.parse()?)
     }
 
-    /// Returns the position of its newest event.
+    /// Returns the position of the topic's newest event.
     pub(crate) fn next(&self) -> anyhow::Result<String> {
         let request = http::request("GET", self.address, &self.path, "", b"");
         let (_, page) = http::exchange(self.address, &request)?;

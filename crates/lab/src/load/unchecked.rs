@@ -1,5 +1,8 @@
 //! TLS without a check of the server's certificate.
 //!
+//! The bench starts the measured servers itself, so it can trust them. They can make their own certificates, and no
+//! file is needed.
+//!
 //! The bench starts the servers that it measures, so it knows them. They can therefore make their own certificates, and
 //! need no file.
 
@@ -14,7 +17,7 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Returns the configuration of a client that accepts every certificate and offers one protocol.
+/// Returns the TLS configuration for a client. It accepts every certificate, and offers one protocol.
 pub(crate) fn client_config(alpn: &[u8]) -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
@@ -27,7 +30,7 @@ pub(crate) fn client_config(alpn: &[u8]) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
-/// Accepts every certificate whose key signs the handshake.
+/// A verifier that accepts every certificate whose key has signed the handshake.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
