@@ -14,15 +14,16 @@ pub(crate) use self::resamples::in_parallel;
 use self::resamples::{Draw, Ordered, medians, of_all};
 use self::walsh::hodges_lehmann;
 
-/// The number of resamples for a shift: fewer than for a median, since each costs more.
+/// The number of resamples for a shift. It is less than for a median, since each costs more.
 const SHIFT_RESAMPLES: usize = 2_000;
-/// The share of all cases in which an interval misses the true value.
+/// The share of all cases in which an interval does not contain the true value.
 pub(crate) const DOUBT: f64 = 0.05;
 
-/// An estimate of a median, a shift, or a difference of means, and the interval that holds the true one with some confidence.
+/// An estimate of a median, a shift, or a difference of means. Its interval contains the true value with some
+/// confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Estimate {
-    /// Reports have named it `median` since their first version, whatever it estimates.
+    /// The estimate. In reports, its name has been `median` since their first version, whatever is estimated.
     #[serde(rename = "median")]
     pub(crate) value: f64,
     pub(crate) low: f64,
@@ -30,7 +31,8 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the median of `values` with its expanded percentile bootstrap interval; `None` without values.
+    /// Returns the median of `values` with its interval, by bootstrap with expanded percentiles. Returns `None` if
+    /// there are no values.
     pub(crate) fn of(values: &[f64], random: &mut Random) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -38,7 +40,8 @@ impl Estimate {
         medians(&[[values]], random).pop().map(|medians| Self::within_resamples(values, medians))
     }
 
-    /// Returns the estimates of many samples, each drawn with the seed 1. Calls `step` after each that has values.
+    /// Returns the estimates of many samples. Each is drawn with the seed 1. Calls `step` after each sample that has
+    /// values.
     pub(crate) fn of_all(
         samples: impl IntoIterator<Item = Vec<f64>>,
         step: impl Fn() + Sync,
@@ -58,8 +61,9 @@ impl Estimate {
     }
 }
 
-/// Returns the shift of `of` against `to`, paired by round: the Hodges-Lehmann estimate of the differences (the median of
-/// their pairwise means), with its expanded percentile bootstrap interval. `None` without pairs.
+/// Returns the shift of `of` against `to`, paired by round. It is the Hodges-Lehmann estimate of the differences: the
+/// median of their pairwise means. Its interval is by bootstrap with expanded percentiles. Returns `None` if there are
+/// no pairs.
 pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estimate> {
     let differences: Vec<_> = of.iter().zip(to).map(|(of, to)| of - to).collect();
     let ordered = Ordered::of(&differences);
@@ -75,29 +79,30 @@ pub(crate) fn shift(of: &[f64], to: &[f64], random: &mut Random) -> Option<Estim
     Some(within(middle, &shifts, expanded(DOUBT, differences.len())))
 }
 
-/// The change of a figure's median from one run to another. The runs have no rounds in common, so the rounds of each are
-/// drawn on their own.
+/// The change of a figure's median from one run to another. The runs have no rounds in common, so the rounds of each
+/// are drawn separately.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     from: f64,
     to: f64,
-    /// The number of rounds of the run with fewer.
+    /// The number of rounds of the run that has fewer.
     rounds: usize,
-    /// The differences of the resamples' medians, in ascending order.
+    /// The differences between the medians of resamples, in ascending order.
     differences: Vec<f64>,
-    /// The differences in per cent of the first median; empty if that is zero in a resample.
+    /// The same differences in per cent of the first median; empty if that is zero in any resample.
     per_cent: Vec<f64>,
 }
 
 impl Change {
-    /// Draws the rounds of both runs; `None` if one has none.
+    /// Draws the rounds of both runs. Returns `None` if one of them has no rounds.
     #[cfg(test)]
     pub(crate) fn of(from: &[f64], to: &[f64]) -> Option<Self> {
         Self::of_all([[from.to_vec(), to.to_vec()]], || {}, |_, change| change).pop()?
     }
 
-    /// Draws the rounds of both runs for many figures, each with the seed 1. Returns the result of `of` for each figure's
-    /// place and change. `None` for a figure if one run has no rounds of it. Calls `step` after each of the others.
+    /// Draws the rounds of both runs for many figures, each with the seed 1. Passes the index and the change of each
+    /// figure to `of`, and returns its results. The result is `None` for a figure of which a run has no rounds. Calls
+    /// `step` after each other figure.
     pub(crate) fn of_all<R: Send>(
         figures: impl IntoIterator<Item = [Vec<f64>; 2]>,
         step: impl Fn() + Sync,
@@ -121,7 +126,7 @@ impl Change {
         change
     }
 
-    /// Returns the number of rounds of the run with fewer.
+    /// Returns the number of rounds of the run that has fewer.
     pub(crate) fn rounds(&self) -> usize {
         self.rounds
     }
@@ -130,7 +135,7 @@ impl Change {
         [self.from, self.to]
     }
 
-    /// Returns the difference, with an interval that misses the true one in this share of all cases.
+    /// Returns the difference. `doubt` is the share of all cases in which its interval does not contain the true value.
     pub(crate) fn difference(&self, doubt: f64) -> Estimate {
         within(self.to - self.from, &self.differences, expanded(doubt, self.rounds))
     }
@@ -143,10 +148,12 @@ impl Change {
     }
 }
 
-/// Returns the share of resamples to leave out, for an interval that misses the true value with this doubt. Resamples of
-/// few values vary too little, so that the interval of their percentiles is too narrow. Student's distribution corrects
-/// that (Hesterberg, What Teachers Should Know About the Bootstrap, 2015: expanded percentiles). No interval is wider than
-/// that of all resamples, which four values or fewer reach.
+/// Returns the share of resamples that an interval must leave out, so that it does not contain the true value with this
+/// doubt.
+///
+/// Resamples of few values vary too little, so the interval of their percentiles would be too narrow. Student's
+/// distribution corrects that (Hesterberg, What Teachers Should Know About the Bootstrap, 2015: expanded percentiles).
+/// The widest interval is that of all resamples; four values or fewer reach it.
 fn expanded(doubt: f64, count: usize) -> f64 {
     let freedom = count.saturating_sub(1).max(1) as f64;
     let (Ok(student), Ok(normal)) = (StudentsT::new(0.0, 1.0, freedom), Normal::new(0.0, 1.0))
@@ -157,15 +164,15 @@ fn expanded(doubt: f64, count: usize) -> f64 {
     2.0 * normal.cdf(reach)
 }
 
-/// Returns an estimate whose interval leaves out half of `doubt` at each end of its resamples, which are in ascending
+/// Returns an estimate. Its interval leaves out half of `doubt` at each end of the resamples, which are in ascending
 /// order.
 fn within(value: f64, resamples: &[f64], doubt: f64) -> Estimate {
     let at = |share: f64| resamples[((resamples.len() - 1) as f64 * share).round() as usize];
     Estimate { value, low: at(doubt / 2.0), high: at(1.0 - doubt / 2.0) }
 }
 
-/// Returns the difference of the means of `of` and `to`, with the interval of Welch's test (unequal variances) at this
-/// level of confidence; `None` with fewer than two values of each.
+/// Returns the difference between the means of `of` and `to`, with the interval of Welch's test (unequal variances) at
+/// this level of confidence. Returns `None` if one of them has fewer than two values.
 pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate> {
     let ((mean, share), (to_mean, to_share)) = (mean_and_share(of)?, mean_and_share(to)?);
     let error = (share + to_share).sqrt();
@@ -180,7 +187,7 @@ pub(crate) fn welch(of: &[f64], to: &[f64], confidence: f64) -> Option<Estimate>
     Some(Estimate { value: middle, low: middle - reach, high: middle + reach })
 }
 
-/// Returns the mean, and the variance of the mean.
+/// Returns the mean, and the variance of that mean.
 fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -188,14 +195,14 @@ fn mean_and_share(values: &[f64]) -> Option<(f64, f64)> {
     (values.len() >= 2).then(|| (mean, squares / (count - 1.0) / count))
 }
 
-/// Returns the middle value, or the mean of the two in the middle; `None` without values.
+/// Returns the median: the middle value, or the mean of the two middle values. Returns `None` if there are no values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     middle(&sorted)
 }
 
-/// Returns the median of values in ascending order.
+/// Returns the median of values that are in ascending order.
 fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = sorted[(sorted.len() - 1) / 2];
@@ -252,7 +259,7 @@ mod tests {
         assert!((366..=394).contains(&held), "{held} of 400");
     }
 
-    /// Returns a nearly normal random number: the sum of twelve uniform ones.
+    /// Returns a random number with nearly the normal distribution: the sum of twelve uniform numbers.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum::<f64>() - 6.0
     }

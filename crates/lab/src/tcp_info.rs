@@ -1,4 +1,4 @@
-//! Reads the kernel's counts of a TCP connection's segments (`TCP_INFO`). All `unsafe` code of this crate is here.
+//! Reads the kernel's counts of a TCP connection's segments (`TCP_INFO`). Has all `unsafe` code of this crate.
 
 use std::io;
 use std::net::TcpStream;
@@ -7,22 +7,22 @@ use std::os::fd::AsRawFd as _;
 
 use serde::{Deserialize, Serialize};
 
-/// The bytes of each packet on Ethernet besides its payload: preamble, header, check sequence and gap (38), IPv4 (20), and
-/// TCP with timestamps (32).
+/// The bytes of each packet on Ethernet in addition to its payload. They are preamble, header, check sequence and gap
+/// (38), IPv4 (20), and TCP with timestamps (32).
 const PACKET_BYTES: u64 = 90;
-/// The further bytes of a SYN, which has more options.
+/// The additional bytes of a SYN, since it has more options.
 const SYN_BYTES: u64 = 8;
-/// The bytes of each packet besides its payload in the captures of the publications (part D): null header (4), IPv6 (40),
-/// TCP with timestamps (32).
+/// The bytes of each packet in addition to its payload, in the captures of the publications (part D). They are null
+/// header (4), IPv6 (40), and TCP with timestamps (32).
 const PUBLISHED_PACKET_BYTES: u64 = 76;
 const PUBLISHED_SYN_BYTES: u64 = 12;
 const SYNS: u64 = 2;
 
-/// The kernel's states of a connection whose peer has sent its FIN: `TCP_CLOSE` (also after a reset, which is rare),
-/// `TCP_CLOSE_WAIT`, `TCP_LAST_ACK` and `TCP_CLOSING`.
+/// The kernel's states of a connection whose peer has sent its FIN. They are `TCP_CLOSE` (also after a reset, which is
+/// rare), `TCP_CLOSE_WAIT`, `TCP_LAST_ACK` and `TCP_CLOSING`.
 const PEER_HAS_FINISHED: [u8; 4] = [7, 8, 9, 11];
 
-/// The places of fields in the kernel's `struct tcp_info`, which only grows at its end.
+/// The offsets of fields in the kernel's `struct tcp_info`. That structure only grows at its end.
 const STATE: usize = 0;
 const RETRANSMITTED: usize = 100;
 const SEGMENTS_OUT: usize = 136;
@@ -35,27 +35,27 @@ const BYTES_RETRANSMITTED: usize = 208;
 const INFO_BYTES_MIN: usize = 216;
 const INFO_BYTES_MAX: usize = 512;
 
-/// The traffic of connections, as the client sees it. It has the segments of both directions, with those that open and
-/// close.
+/// The traffic of connections, as the client sees it. The segments are those of both directions, including those that
+/// open and close.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Traffic {
-    /// The bytes of payload that the client sent; below, those that it received.
+    /// The bytes of payload that the client sent; below, the bytes that it received.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
     pub(crate) segments: u64,
-    /// The segments with payload. The others are acknowledgements, SYNs and FINs.
+    /// The number of segments with payload. The others are acknowledgements, SYNs and FINs.
     pub(crate) data_segments: u64,
     pub(crate) retransmitted: u64,
     pub(crate) connections: u64,
 }
 
 impl Traffic {
-    /// Reads the counters of a connection with these bytes of payload.
+    /// Reads the counters of a connection. Its bytes of payload are given.
     pub(crate) fn of(stream: &TcpStream, sent_bytes: u64, received_bytes: u64) -> io::Result<Self> {
         Ok(Self { sent_bytes, received_bytes, ..Self::by_kernel(stream)? })
     }
 
-    /// Reads the traffic of connections, with the kernel's count of bytes.
+    /// Reads the traffic of several connections. The bytes are those that the kernel has counted.
     pub(crate) fn of_all(streams: &[TcpStream]) -> io::Result<Self> {
         let mut all = Self::default();
         for stream in streams {
@@ -64,7 +64,7 @@ impl Traffic {
         Ok(all)
     }
 
-    /// Reads the traffic of one connection, with the kernel's count of bytes.
+    /// Reads the traffic of one connection. The bytes are those that the kernel has counted.
     pub(crate) fn by_kernel(stream: &TcpStream) -> io::Result<Self> {
         let info = tcp_info(stream)?;
         let at = |place: usize| {
@@ -92,7 +92,7 @@ impl Traffic {
         self.sent_bytes + self.received_bytes
     }
 
-    /// Returns the bytes on Ethernet, with everything that surrounds the payload.
+    /// Returns the bytes on Ethernet, with everything around the payload.
     pub(crate) fn wire_bytes(&self) -> u64 {
         self.payload_bytes() + PACKET_BYTES * self.segments + SYN_BYTES * SYNS * self.connections
     }
@@ -107,7 +107,7 @@ impl Traffic {
 impl Sub for Traffic {
     type Output = Self;
 
-    /// Returns the traffic of one connection since an earlier reading.
+    /// Returns the traffic of a connection after an earlier reading.
     fn sub(self, earlier: Self) -> Self {
         Self {
             sent_bytes: self.sent_bytes - earlier.sent_bytes,

@@ -1,6 +1,6 @@
 //! Random numbers for draws, orders and payloads.
 
-/// A generator of random numbers, SplitMix64. The same seed gives the same run.
+/// A generator of random numbers (SplitMix64). The same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -17,7 +17,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number from 0 to `end` - 1. All have nearly the same probability.
+    /// Returns a number from 0 to `end` - 1. All numbers have nearly the same probability.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }

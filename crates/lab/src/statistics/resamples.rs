@@ -8,12 +8,13 @@ use std::{array, thread};
 
 use super::random::Random;
 
-/// The number of resamples for an interval.
+/// The number of resamples for one interval.
 pub(super) const RESAMPLES: usize = 10_000;
-/// The most samples that share draws. With this many, the draws take little of the time, and the medians need some MiB.
+/// The most samples that share draws. With so many, drawing takes little of the time, and the medians need only some
+/// MiB.
 const SHARED_MAX: usize = 64;
 
-/// A draw with replacement, as large as its sample: the number of times that each place was drawn.
+/// A draw with replacement, as large as its sample. For each index, it has the number of times that it was drawn.
 pub(super) struct Draw(Vec<usize>);
 
 impl Draw {
@@ -30,7 +31,7 @@ impl Draw {
     }
 }
 
-/// The values of a sample in ascending order.
+/// The values of a sample in ascending order, for drawing from them.
 pub(super) struct Ordered {
     pub(super) values: Vec<f64>,
     places: Vec<usize>,
@@ -43,7 +44,7 @@ impl Ordered {
         Self { values: places.iter().map(|at| sample[*at]).collect(), places }
     }
 
-    /// Returns the median of a draw, which is not empty.
+    /// Returns the median of a draw. The draw must not be empty.
     fn median(&self, Draw(counts): &Draw) -> f64 {
         const STRIDE: usize = 8;
         let (below_lower, below_upper) = ((counts.len() - 1) / 2, counts.len() / 2);
@@ -68,7 +69,7 @@ impl Ordered {
         f64::NAN
     }
 
-    /// Puts the drawn values into `drawn`, in ascending order.
+    /// Puts the drawn values into `drawn` in ascending order.
     pub(super) fn draw(&self, Draw(counts): &Draw, drawn: &mut Vec<f64>) {
         // Nearly all are drawn a few times, which takes no jump that cannot be foreseen.
         const FEW: usize = 4;
@@ -86,8 +87,8 @@ impl Ordered {
     }
 }
 
-/// Returns the medians of [`RESAMPLES`] resamples of each item. All items have samples of the same lengths; the samples of
-/// an item are drawn one after the other.
+/// Returns the medians of [`RESAMPLES`] resamples of each item. The samples of all items must have the same lengths.
+/// Those of one item are drawn one after the other.
 pub(super) fn medians<const N: usize>(
     items: &[[&[f64]; N]],
     random: &mut Random,
@@ -105,9 +106,9 @@ pub(super) fn medians<const N: usize>(
     medians
 }
 
-/// Computes the [`medians`] of each item, and passes them with the item's place to `of`. Returns the results of `of`;
-/// `None` for an item with an empty sample. The medians of an item depend on no other item. Calls `step` after each item
-/// without an empty sample.
+/// Computes the [`medians`] of each item. Passes them and the index of the item to `of`, and returns its results. The
+/// result is `None` for an item with an empty sample. The medians of an item do not depend on other items. Calls `step`
+/// after each item without an empty sample.
 pub(super) fn of_all<const N: usize, R: Send>(
     items: &[[Vec<f64>; N]],
     step: impl Fn() + Sync,
@@ -129,8 +130,8 @@ pub(super) fn of_all<const N: usize, R: Send>(
     all
 }
 
-/// Returns batches of items that share their draws: items with samples of the same lengths, without empty ones. No batch is
-/// larger than one thread's share, and the largest come first.
+/// Returns batches of items that can share their draws, since their samples have the same lengths. Items with an empty
+/// sample are left out. No batch is larger than the share of one thread, and the largest batches come first.
 fn batches<const N: usize>(lengths: &[[usize; N]], threads: usize) -> Vec<Vec<usize>> {
     let mut places: Vec<_> = (0..lengths.len()).filter(|at| !lengths[*at].contains(&0)).collect();
     places.sort_by_key(|at| lengths[*at]);
@@ -148,7 +149,7 @@ fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Does `work` for each item, on all processors, and returns the results in the order of the items.
+/// Calls `work` for each item, on all processors. Returns the results in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads().min(items.len());
     let next = AtomicUsize::new(0);
@@ -174,7 +175,7 @@ mod tests {
     use super::super::median;
     use super::*;
 
-    /// Returns the medians of a sample that shares its draws with no other.
+    /// Returns the medians of a sample whose draws are not shared.
     fn alone(sample: &[f64], random: &mut Random) -> Vec<f64> {
         let mut drawn: Vec<_> = sample.iter().map(|_| sample[random.below(sample.len())]).collect();
         drawn.sort_unstable_by(f64::total_cmp);

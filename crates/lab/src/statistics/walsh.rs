@@ -1,15 +1,15 @@
-//! The Hodges-Lehmann estimate, which is the median of the means of all pairs (Walsh averages). It is found without making
-//! all pairs.
+//! The Hodges-Lehmann estimate: the median of the means of all pairs (Walsh averages). It is found without making all
+//! pairs.
 //!
-//! In sorted values, the means of each value with the later ones are in order, too. So one walk over the values divides all
-//! means at a bound. Bounds close in on the median until few means are left, and only these are made. That takes n log n
-//! steps instead of n squared.
+//! If the values are sorted, the means of one value with all later ones are sorted, too. So one walk over the values
+//! divides all means at a bound. Two bounds close in on the median until few means are left between them. Only these
+//! are made. That takes n log n steps instead of n squared.
 
-/// With at most this many means left, all of them are made.
+/// The number of remaining means at which the search ends: they are all made.
 const MEANS_MIN: usize = 64;
 
-/// Returns the median of the means of all pairs, including each value with itself; `None` without values. `sorted` is in
-/// ascending order.
+/// Returns the median of the means of all pairs. A pair may have the same value twice. Returns `None` if there are no
+/// values. `sorted` is in ascending order.
 pub(super) fn hodges_lehmann(sorted: &[f64]) -> Option<f64> {
     let pairs = sorted.len() * (sorted.len() + 1) / 2;
     let (lower, upper) = (pairs.checked_sub(1)? / 2, pairs / 2);
@@ -69,8 +69,8 @@ fn is_beyond(mean: f64, bound: f64) -> bool {
     mean.total_cmp(&bound).is_gt()
 }
 
-/// Splits the means at the number of this key. Returns the number of means that are not greater, the key of the greatest of
-/// them, and the key of the least of the others.
+/// Divides the means at the number with the key `bound`. Returns the number of means that are not greater, the key of
+/// the greatest of them, and the key of the least of the other means.
 fn split(sorted: &[f64], bound: u64) -> (usize, u64, u64) {
     let (mut count, mut greatest, mut smallest) = (0, 0, u64::MAX);
     let mut end = sorted.len();
@@ -94,7 +94,7 @@ fn split(sorted: &[f64], bound: u64) -> (usize, u64, u64) {
     (count, greatest, smallest)
 }
 
-/// Returns the means greater than `low`, up to and including `high`.
+/// Returns the means that are greater than `low` and not greater than `high`.
 fn means_within(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     let (mut begin, mut end, mut means) = (sorted.len(), sorted.len(), Vec::new());
     for (at, one) in sorted.iter().enumerate() {
@@ -112,7 +112,7 @@ fn means_within(sorted: &[f64], low: f64, high: f64) -> Vec<f64> {
     means
 }
 
-/// Returns a key for a number. Keys have the order of `f64::total_cmp`.
+/// Returns the key of a number. Keys are in the order of `f64::total_cmp`.
 fn key(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
