@@ -1,4 +1,4 @@
-//! Compiles, starts, finds and stops the programs that are measured.
+//! Compiles, finds, starts and stops the measured programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,34 +22,34 @@ const XOR: &str = include_str!("../../../bench/xor.c");
 
 /// The longest wait until a program has printed its addresses.
 const START_MAX: Duration = Duration::from_secs(30);
-/// The longest line that may contain an address.
+/// The longest line of output that may contain an address.
 const LINE_BYTES_MAX: u64 = 4 << 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     path: PathBuf,
     args: Vec<String>,
-    /// The services whose addresses it prints.
+    /// The services whose addresses the program prints.
     prints: &'static [Service],
     log: Option<PathBuf>,
 }
 
 impl Program {
-    /// Returns the bare TCP echo in C, which also has a broadcast.
+    /// Returns the bare TCP echo in C. It also has a broadcast.
     pub(crate) fn floor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(FLOOR, "-O2", &folder.join("bench-floor"))?;
         let prints = &[Service::TcpEcho, Service::TcpBroadcast];
         Ok(Self { path, args: Vec::new(), prints, log: None })
     }
 
-    /// Returns the XOR loop in C, without its arguments.
+    /// Returns the XOR loop in C. Its arguments are still to be added.
     pub(crate) fn xor(folder: &Path) -> anyhow::Result<Self> {
         let path = compile(XOR, "-O3", &folder.join("bench-xor"))?;
         Ok(Self { path, args: Vec::new(), prints: &[], log: None })
     }
 
-    /// Returns a WebSocket server, which also echoes over bare TCP if its arguments say so. Its standard error is appended
-    /// to the file `log`.
+    /// Returns a WebSocket server. It also echoes over bare TCP if its arguments ask for that. Its standard error is
+    /// appended to the file `log`.
     pub(crate) fn server(path: PathBuf, args: Vec<String>, log: PathBuf) -> Self {
         let has_tcp = args.iter().any(|arg| arg == "--tcp-echo");
         let prints: &[_] =
@@ -62,7 +62,7 @@ impl Program {
         Self { args: self.args.iter().cloned().chain(more).collect(), ..self.clone() }
     }
 
-    /// Starts it on the server's core and waits until it has printed its addresses.
+    /// Starts the program on the server's core. Waits until it has printed its addresses.
     pub(crate) fn start(&self, cores: Cores) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.path);
         command.args(&self.args);
@@ -81,7 +81,7 @@ impl Program {
         })
     }
 
-    /// Runs the program to its end on the generator's core, and returns its output.
+    /// Runs the program on the generator's core until it ends. Returns its output.
     pub(crate) fn output(&self, args: &[String]) -> anyhow::Result<String> {
         let mut command = Command::new(&self.path);
         // Ctrl-C at a terminal ends the measurements after it.
@@ -100,7 +100,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Compiles C with the compiler named by `CC`, or `cc`.
+/// Compiles a C program with the compiler that `CC` names, or with `cc`.
 fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let mut child = Command::new(&compiler)
@@ -116,7 +116,7 @@ fn compile(source: &str, level: &str, output: &Path) -> anyhow::Result<PathBuf> 
     Ok(output.to_owned())
 }
 
-/// The services whose address a program prints.
+/// A service whose address a program prints.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Service {
     Web,
@@ -126,17 +126,17 @@ pub(crate) enum Service {
     TcpBroadcast,
 }
 
-/// A running server, which is killed when dropped.
+/// A running server. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Guarded,
-    /// The program's output, which is kept open so that it can print.
+    /// The output of the program. It is kept open, so that the program can print.
     _output: BufReader<ChildStdout>,
     addresses: BTreeMap<Service, SocketAddr>,
 }
 
 impl Server {
-    /// Starts a program, and waits until it has printed the addresses of these services.
+    /// Starts a program. Waits until it has printed the addresses of these services.
     pub(crate) fn start(command: Command, prints: &[Service]) -> anyhow::Result<Self> {
         Self::start_within(command, prints, START_MAX)
     }
@@ -168,17 +168,17 @@ impl Server {
         self.process.child.id()
     }
 
-    /// Returns the endpoint of its echo over `protocol`, if it has one.
+    /// Returns the endpoint of the server's echo over `protocol`; `None` if there is none.
     pub(crate) fn endpoint(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, Service::TcpEcho, path)
     }
 
-    /// Returns the endpoint of its broadcast over `protocol`, if it has one.
+    /// Returns the endpoint of the server's broadcast over `protocol`; `None` if there is none.
     pub(crate) fn broadcast(&self, protocol: Protocol, path: &str) -> Option<Endpoint> {
         self.service(protocol, Service::TcpBroadcast, path)
     }
 
-    /// Returns the service at this path that replies with this body, if the server has a web address.
+    /// Returns the service at this path, whose replies have this body. Returns `None` if the server has no web address.
     pub(crate) fn called(&self, path: &str, body: &str) -> Option<CalledService> {
         Some(CalledService {
             address: self.address(Service::Web)?,
@@ -197,11 +197,12 @@ impl Server {
     }
 }
 
-/// A process that ends when this is dropped, and with this process, however that ends.
+/// A process that ends when this is dropped. It also ends with this process, in whatever way that ends.
 #[derive(Debug)]
 struct Guarded {
     child: Child,
-    /// A shell that reads from a pipe, whose other end only this process has. When the pipe ends, it ends its group.
+    /// A shell that reads from a pipe. Only this process has the other end. When the pipe ends, the shell ends its
+    /// process group.
     guard: Child,
 }
 
@@ -232,7 +233,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Reads the output of a program until it has the addresses of these services.
+/// Reads the output of a program until it has printed the addresses of these services.
 fn addresses_of(
     mut output: BufReader<ChildStdout>,
     prints: &[Service],

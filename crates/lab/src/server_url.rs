@@ -5,7 +5,7 @@ use http::Uri;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ServerUrl {
-    /// The path of the Unix socket that leads to the server; `None` for TCP.
+    /// The path of the Unix socket of the server; `None` for TCP.
     pub(crate) socket: Option<String>,
     pub(crate) is_secure: bool,
     /// The host, with the port if there is one; `localhost` behind a Unix socket.
@@ -17,11 +17,11 @@ pub(crate) struct ServerUrl {
     pub(crate) path: String,
 }
 
-/// A URL that is not a server's.
+/// The reason why a URL is not that of a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotServer {
-    /// The text has another scheme, no host, or is not a URL.
+    /// The text is not a URL, or has another scheme or no host.
     #[error("not the URL of a server, such as https://wind.example or http://127.0.0.1:8080")]
     Form,
     /// The path after `unix:` is missing.
@@ -41,7 +41,7 @@ pub enum NotServer {
 }
 
 impl ServerUrl {
-    /// Parses a URL. `ws` and `wss` mean the same servers as `http` and `https`.
+    /// Parses a URL. `ws` and `wss` mean the same as `http` and `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, NotServer> {
         let Some((socket, path)) = split_unix_url(url) else { return Self::over_tcp(url) };
         if socket.is_empty() {

@@ -1,6 +1,7 @@
-//! The agent on a second machine. It starts the server to measure, publishes with its own clock, and tells its time.
+//! The agent on a second machine. It starts the measured server, publishes events by its own clock, and answers
+//! questions about its time.
 //!
-//! A lab has one connection, with lines of JSON in both directions, and asks one question at a time.
+//! A lab has one connection to the agent, with lines of JSON in both directions. It asks one question at a time.
 
 use std::io::{BufReader, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,22 +18,23 @@ use super::target::Target;
 use super::terminal::tell;
 use super::theory::ms;
 
-/// The longest wait for the first line of a lab, which sends it at once.
+/// The longest wait for the first line of a lab. A lab sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(3);
-/// The most connections that have not said yet that they are labs.
+/// The most connections that have not identified themselves as labs yet.
 const STRANGERS_MAX: usize = 64;
-/// The longest silence of a lab. After it, the lab is considered gone.
+/// The longest silence of a lab. After it, the lab counts as gone.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// The limits on one question: the number of events, the number of the first, the bytes of each, and the time between two.
+/// The greatest number of events in a question; below, the limits on the number of the first event, on the bytes of
+/// each, and on the time between two.
 const EVENTS_MAX: u32 = 100_000;
 const FIRST_MAX: usize = 1_000_000;
 const EVENT_BYTES_MAX: usize = 1_000_000;
 const PERIOD_MS_MAX: f64 = 10_000.0;
-/// The most labs at once. Each has a server.
+/// The most labs at once. Each lab has a server.
 const LABS_MAX: usize = 4;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves labs until `stop` is true. Each has a server and a thread of its own.
+/// Serves labs until `stop` is true. Each lab has a thread and a server of its own.
 pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()> {
     let listener = TcpListener::bind(listen).with_context(|| format!("listening on {listen}"))?;
     listener.set_nonblocking(true)?;
@@ -67,7 +69,7 @@ pub(super) fn serve(listen: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()>
 #[derive(Clone, Debug)]
 struct Places(Arc<AtomicUsize>);
 
-/// A place that is taken until this is dropped.
+/// A taken place. It is free again once this is dropped.
 #[derive(Debug)]
 struct TakenPlace(Places);
 
@@ -89,7 +91,7 @@ impl Drop for TakenPlace {
     }
 }
 
-/// Waits until the stranger says that it is a lab, and serves it if a place is free.
+/// Waits until the peer has identified itself as a lab. Serves it if a place is free.
 fn greet(
     stream: TcpStream,
     peer: SocketAddr,
@@ -176,7 +178,7 @@ fn publish_all(
     say(writer, &Answer::Done)
 }
 
-/// Returns true if the lab has sent another line, which can only be a request to stop.
+/// Returns true if the lab has sent another line. That can only be a request to stop.
 fn has_more(stream: &TcpStream) -> anyhow::Result<bool> {
     stream.set_nonblocking(true)?;
     let peeked = stream.peek(&mut [0]);

@@ -1,4 +1,4 @@
-//! Limits on the files of others: reports come from other machines, browsers and topics.
+//! Limits on reports from others: from other machines, browsers and topics.
 
 use std::collections::HashSet;
 
@@ -7,28 +7,27 @@ use anyhow::{Context as _, ensure};
 use super::report::{Report, Series};
 use crate::histogram::Counts;
 
-/// The most bytes of a file. The largest report, with all rounds that `--rounds` allows, has some MiB.
+/// The most bytes of a file. The largest report with the most rounds that `--rounds` allows has some MiB.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// The most bytes of all files of a command.
+/// The most bytes of all files of one command.
 pub(crate) const FILES_BYTES_MAX: u64 = 64 << 20;
 pub(crate) const REPORTS_MAX: usize = 1000;
-/// The most entries of any list in a report: far more than an experiment has.
+/// The most entries of any list in a report. An experiment has far fewer.
 pub(crate) const SERIES_MAX: usize = 1000;
-/// The most rounds of a report: as many as `--rounds` allows.
+/// The most rounds of a report. `--rounds` allows as many.
 pub(crate) const ROUNDS_MAX: usize = 1000;
-/// The most rounds of a series after runs are put together. An interval draws this many numbers ten thousand times.
+/// The most rounds of a series after runs are merged. An interval draws this many numbers ten thousand times.
 pub(crate) const MERGED_ROUNDS_MAX: usize = 10_000;
-/// The most series of all reports, after runs are put together. Each has an interval and a place in a plot.
+/// The most series of all reports after runs are merged. Each series has an interval and a place in a plot.
 pub(crate) const SERIES_OF_ALL_MAX: usize = 100_000;
-/// The most values of all reports: series times rounds.
+/// The most values of all reports: the sum of series times rounds.
 pub(crate) const VALUES_MAX: usize = 1_000_000;
-/// The most values in comparisons, which are made again after runs are put together. A comparison costs as much as many
-/// series.
+/// The most values in the comparisons of merged runs, which are made again. A comparison costs as much as many series.
 pub(crate) const COMPARED_MAX: usize = 500_000;
-/// The most bytes of all histograms, uncompressed. A malicious file can compress them to a hundredth. The histograms of all
-/// experiments have a few MiB.
+/// The most bytes of all histograms, uncompressed. The histograms of all experiments have a few MiB. A malicious file
+/// can compress them to a hundredth.
 pub(crate) const HISTOGRAM_BYTES_MAX: usize = 256 << 20;
-/// The greatest figure. No measurement exceeds it, and sums and squares of such figures are still finite.
+/// The greatest figure. No measurement exceeds it, and sums and squares of such figures are finite.
 pub(crate) const FIGURE_MAX: f64 = 1e100;
 
 /// The amount of data that a command has read so far.
@@ -38,7 +37,8 @@ pub(crate) struct Amount {
     pub(crate) histogram_bytes: usize,
 }
 
-/// Checks that a report takes limited work to evaluate, and that its figures can be computed with and drawn.
+/// Checks that the work to evaluate a report is limited, and that all its figures can be used in computations and
+/// plots.
 pub(crate) fn check(report: &Report, amount: &mut Amount) -> anyhow::Result<()> {
     let Report { series, comparisons, published, models, method, .. } = report;
     for (what, count) in [

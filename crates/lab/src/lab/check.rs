@@ -1,4 +1,4 @@
-//! Checks that an emulated link behaves as it was set, before anything is measured over it.
+//! Checks that an emulated link behaves according to its settings, before anything is measured over it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,30 +9,31 @@ use super::link::Link;
 use super::relay::Relay;
 use super::report::ms;
 
-/// The number of tries for a figure. The best counts, since other work of the machine only makes it worse.
+/// The number of tries for each figure. The best one counts, since other work of the machine only makes figures worse.
 const TRIES: usize = 3;
 const ROUND_TRIPS: usize = 5;
-/// The approximate time of the bytes that measure the rate.
+/// The approximate time that the link needs for the bytes with which its rate is measured.
 const RATE_TIME: Duration = Duration::from_millis(100);
 const RATE_BYTES_MIN: u64 = 4 << 10;
 const RATE_BYTES_MAX: u64 = 1 << 20;
-/// The time by which a figure may be too short, since timers have a resolution. Below, the time by which it may be too
+/// The time by which a figure may be too short, since timers have a resolution; below, the time by which it may be too
 /// long, since threads take time to wake.
 const EARLY: Duration = Duration::from_micros(500);
 const LATE: Duration = Duration::from_millis(3);
 const LATE_SHARE: f64 = 0.1;
-/// The peer sends this byte back.
+/// The byte that the peer sends back.
 const ECHOED: u8 = 0;
-/// The peer only counts this byte.
+/// The byte that the peer only counts.
 const COUNTED: u8 = 1;
-/// This byte asks the peer for as many bytes as it has counted.
+/// The byte that asks the peer for as many bytes as it has counted.
 const RETURNED: u8 = 2;
 
-/// The result of a check: the measured times beside those that the link's settings allow.
+/// The result of a check. It has the measured times, and those that the link's settings allow.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
     link: String,
-    /// For each time: its name, the shortest that was measured, and the shortest and the longest that the settings allow.
+    /// The times. Each has a name, the shortest measured time, and the shortest and the longest time that the settings
+    /// allow.
     times: Vec<(&'static str, Duration, Duration, Duration)>,
 }
 
@@ -48,7 +49,7 @@ impl Checked {
         format!("The emulated link ({link}) was checked before use.{}", times.collect::<String>())
     }
 
-    /// Returns the reason why the link cannot be used, if there is one.
+    /// Returns the reason why the link cannot be used; `None` if it can be used.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_wrong = |time: &&(&str, Duration, Duration, Duration)| {
             let (_, measured, least, most) = **time;
@@ -66,10 +67,11 @@ impl Checked {
     }
 }
 
-/// Measures a relay with the same settings: the opening of a connection, round trips, and the rate in both directions.
+/// Measures a relay with the settings of the link: the opening of a connection, round trips, and the rate in both
+/// directions.
 ///
 /// # Errors
-/// When a relay or a server cannot be started, or a wait takes more than a minute.
+/// A relay or a server cannot be started, or a wait takes more than a minute.
 pub(crate) fn check(
     link: &Link,
     relay_to: impl FnOnce(SocketAddr) -> anyhow::Result<Relay>,
@@ -112,7 +114,8 @@ pub(crate) fn check(
     Ok(Checked { link: link.to_string(), times })
 }
 
-/// Returns four times: of the opening with one echo, the shortest of one more echo, and of many bytes in each direction.
+/// Returns four times: that of an opening with an echo, the shortest of another echo, and those of many bytes in each
+/// direction.
 fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 4]> {
     const PATIENCE: Duration = Duration::from_secs(60);
     let begun = Instant::now();
@@ -149,7 +152,7 @@ fn measure(relay: &Relay, len: Option<u64>) -> io::Result<[Duration; 4]> {
     Ok([opening, shortest, up, down])
 }
 
-/// Answers each byte as its meaning says.
+/// Serves a connection: answers [`ECHOED`] and [`RETURNED`], and counts [`COUNTED`].
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut bytes, mut counted) = ([0; 16 << 10], 0);

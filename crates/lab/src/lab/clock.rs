@@ -1,6 +1,7 @@
-//! Computes the difference between two clocks from probes. The probe with the least delay is the most exact.
+//! Computes the difference between two clocks from probes. The probe with the least delay gives the most exact
+//! difference.
 
-/// A question for the other clock's time, with times in milliseconds of each clock.
+/// A question for the time of the other clock. Each time is in milliseconds of the clock that gave it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
     pub(crate) asked: f64,
@@ -8,18 +9,18 @@ pub(crate) struct Probe {
     pub(crate) answered: f64,
 }
 
-/// The other clock minus this one, in milliseconds, exact to `bound`.
+/// The time of the other clock minus that of this one, in milliseconds. It is exact to `bound`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Offset {
     pub(crate) offset: f64,
     pub(crate) bound: f64,
 }
 
-/// The least number of probes of a block.
+/// The number of probes in a block.
 pub(crate) const PROBES: usize = 32;
 
 impl Offset {
-    /// Returns the offset that the probe with the least delay gives; `None` without probes.
+    /// Returns the offset from the probe with the least delay; `None` if there are no probes.
     pub(crate) fn of(probes: &[Probe]) -> Option<Self> {
         let delay = |probe: &Probe| probe.answered - probe.asked;
         let best = probes.iter().min_by(|one, other| delay(one).total_cmp(&delay(other)))?;

@@ -1,4 +1,4 @@
-//! Compares two runs of the same experiments: finds the figures that have changed, and by how much.
+//! Compares two runs of the same experiments. Finds the figures that have changed, and the size of each change.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::pace::Pace;
 use super::report::{PAIRS_MIN, Report, Series};
 use crate::statistics::{Change, DOUBT, Estimate};
 
-/// The share by which a figure may become worse, in per cent.
+/// The greatest change for the worse that is allowed, in per cent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tolerance(f64);
 
@@ -31,52 +31,53 @@ impl fmt::Display for Tolerance {
     }
 }
 
-/// The reason why a comparison fails with `--fail-on`.
+/// The reason why a comparison with `--fail-on` fails.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Regression {
-    /// Figures are worse.
+    /// Some figures are worse by more than is allowed.
     #[error("worse by more than {tolerance}: {figures}")]
     Worse {
-        /// The share that was allowed.
+        /// The change that was allowed.
         tolerance: String,
-        /// The names of the figures; of many, only the first.
+        /// The names of the worse figures. If there are many, only the first of them.
         figures: String,
     },
-    /// A run proves nothing.
+    /// One of the runs proves nothing.
     #[error("{run} is invalid, so its figures are not judged: {reason}")]
     Invalid {
-        /// The run.
+        /// The name of the run, A or B.
         run: &'static str,
-        /// The reason.
+        /// The reason why it proves nothing.
         reason: String,
     },
-    /// The runs have too few rounds to tell anything.
+    /// The runs have too few rounds for a verdict.
     #[error(
         "too few rounds to judge {figures} figures, of which one has only {rounds} rounds: repeat both runs with --rounds {needed}"
     )]
     TooFewRounds {
-        /// The figures that both runs have.
+        /// The number of figures that both runs have.
         figures: usize,
-        /// The rounds of the figure with the fewest rounds, among those that are not equal.
+        /// The number of rounds of the figure with the fewest rounds, among the figures that are not equal.
         rounds: usize,
-        /// The rounds that are enough.
+        /// The number of rounds that would be enough.
         needed: usize,
     },
-    /// Figures or whole runs were not measured a second time.
+    /// B lacks figures or whole runs of A. The text names them.
     #[error("not measured in B: {0}")]
     Missing(String),
-    /// B has runs that were not compared, though A has their experiments: no run of A has their conditions, or B has a newer run.
+    /// Some runs of B were not compared, although A has runs of their experiments. Either no run of A has their
+    /// conditions, or B has a newer run.
     #[error(
         "no run of A has the conditions of these runs of B: {0}: leave them out of B, or add runs under the same conditions to A"
     )]
     Unjudged(String),
 }
 
-/// Two runs, each of many experiments, in pairs by experiment.
+/// The runs of A and B in pairs. A pair has two runs of one experiment.
 #[derive(Debug)]
 pub(crate) struct RunPairs<'a> {
     pub(crate) all: Vec<RunPair<'a>>,
-    /// The runs without a partner, with the name of their side.
+    /// The runs without a partner, each with the name of its side.
     pub(crate) alone: Vec<(&'static str, &'a Report)>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct RunPairs<'a> {
 pub(crate) struct RunPair<'a> {
     pub(crate) reports: [&'a Report; 2],
     pub(crate) figures: Vec<Figure<'a>>,
-    /// The figures that only one of the runs has, with the name of that run.
+    /// The figures that only one of the runs has, each with the name of that run.
     pub(crate) alone: Vec<(&'static str, &'a Series)>,
 }
 
@@ -95,21 +96,21 @@ pub(crate) struct Figure<'a> {
     pub(crate) series: &'a Series,
     other: &'a Series,
     pub(crate) medians: [f64; 2],
-    /// The difference with its interval, as for a single figure.
+    /// The difference, with the interval for a single figure.
     pub(crate) difference: Estimate,
-    /// The difference in per cent, unless the first median may be zero.
+    /// The difference in per cent; `None` if the first median may be zero.
     pub(crate) per_cent: Option<Estimate>,
     rounds: usize,
 }
 
-/// The verdict on a change.
+/// The verdict on the change of a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChangeKind {
     Equal,
     NotDistinguishable,
     Better,
     Worse,
-    /// The medians differ, but with so few rounds that happens too often by chance.
+    /// The medians differ, but the rounds are too few: by chance, they would differ too often.
     TooFewRounds,
 }
 
@@ -130,7 +131,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Judges the change as that of a single figure.
+    /// Judges the change as if this were the only figure.
     pub(crate) fn judgement(&self) -> ChangeKind {
         match self.kind(self.difference) {
             ChangeKind::Equal => ChangeKind::Equal,
@@ -139,8 +140,8 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Returns true if the figure is surely worse by more than is allowed. The interval has this doubt, which is less than
-    /// that of a single figure, so it is wider. A figure that was zero may not become worse at all.
+    /// Returns true if the figure is surely worse by more than is allowed. `doubt` is less than for a single figure, so
+    /// the interval is wider. A figure that was zero may not become worse at all.
     fn is_beyond(&self, change: &Change, Tolerance(share): Tolerance, doubt: f64) -> bool {
         let is_surely_more = |per_cent: Estimate| match self.series.is_more_better {
             true => per_cent.high < -share,
@@ -167,7 +168,7 @@ pub(crate) fn run_name(run: &Report) -> String {
 /// Pairs the experiments that both runs have.
 ///
 /// # Errors
-/// When there are none.
+/// The runs have no experiment in common.
 pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<RunPairs<'a>> {
     let partners = partners(from, to);
     let of_both = from.iter().zip(&partners).filter_map(|(one, to)| Some([one, (*to)?]));
@@ -208,9 +209,9 @@ pub(crate) fn pairs<'a>(from: &'a [Report], to: &'a [Report]) -> anyhow::Result<
     Ok(RunPairs { all, alone })
 }
 
-/// Returns the partner in `to` for each run in `from`. That is the newest run among those whose conditions are most
-/// similar, whichever version of the program made it. A run that is more similar to another one in `from` is left to that
-/// one.
+/// Returns the partner in `to` for each run in `from`. It has the most similar conditions; among several such runs, it
+/// is the newest. The version of the program does not matter. A run in `to` that has the same conditions as another run
+/// in `from` is left to that one.
 fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
     let is_like = |one: &Report, other: &Report| {
         one.experiment == other.experiment && other_conditions(one, other).is_empty()
@@ -230,7 +231,7 @@ fn partners<'a>(from: &[Report], to: &'a [Report]) -> Vec<Option<&'a Report>> {
     from.iter().map(partner).collect()
 }
 
-/// Makes a pair. `figures` has the outcome for each series of A.
+/// Makes a pair. `figures` yields the figure for each series of A, or `None` if B lacks it.
 fn pair<'a>(
     reports: [&'a Report; 2],
     figures: &mut impl Iterator<Item = Option<Figure<'a>>>,
@@ -248,15 +249,15 @@ fn pair<'a>(
     pair
 }
 
-/// Returns the same figure in another run.
+/// Returns the series of the same figure in another run.
 fn same<'a>(report: &'a Report, one: &Series) -> Option<&'a Series> {
     report.series.iter().find(|other| other.names() == one.names())
 }
 
-/// Judges all pairs. No figure may become worse by more than the tolerance.
+/// Judges all pairs. A comparison succeeds only if no figure is surely worse by more than the tolerance.
 ///
 /// # Errors
-/// When a figure is worse or was not measured again, or when a run is invalid or has no partner.
+/// A figure is worse or was not measured again, there are too few rounds, or a run is invalid or has no partner.
 pub(crate) fn judge(runs: &RunPairs<'_>, tolerance: Tolerance) -> Result<(), Regression> {
     let pairs = &runs.all[..];
     for pair in pairs {
@@ -296,7 +297,7 @@ pub(crate) fn judge(runs: &RunPairs<'_>, tolerance: Tolerance) -> Result<(), Reg
     if unjudged.is_empty() { Ok(()) } else { Err(Regression::Unjudged(listed(&unjudged))) }
 }
 
-/// Joins names; of many, only the first ten.
+/// Joins names. If there are more than ten, only the first ten.
 fn listed(names: &[String]) -> String {
     const NAMES_MAX: usize = 10;
     match names.split_at_checked(NAMES_MAX) {
@@ -307,7 +308,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the names of the figures that are surely worse by more than is allowed, with this doubt.
+/// Returns the names of the figures that are surely worse by more than is allowed. `doubt` is that of each figure.
 fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     // With less doubt, intervals are wider.
@@ -324,9 +325,9 @@ fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String>
     beyond.map(|(figure, _)| figure.name()).collect()
 }
 
-/// Returns the least number of rounds with which equals seem worse in less than [`DOUBT`] of all comparisons of this many
-/// figures. By chance, n rounds lie on one side of n others in 1 of C(2n, n) orders. A report itself needs at least as
-/// many.
+/// Returns the least number of rounds for a comparison of this many figures. With it, equals seem worse in less than
+/// [`DOUBT`] of all comparisons. By chance, all n rounds lie on one side of n others in 1 of C(2n, n) orders. Even a
+/// single report needs [`PAIRS_MIN`] rounds.
 fn rounds_needed(figures: usize) -> usize {
     let (mut rounds, mut orders) = (1_usize, 2.0);
     while 2.0 / orders > DOUBT / figures.max(1) as f64 {

@@ -1,4 +1,4 @@
-//! Describes the services of a server and the form of its events: those of Anemone, or those that a file describes.
+//! Describes the services of a server and the form of its events. They are those of Anemone, or those in a file.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use super::error::WrongUse;
 use super::probe::Transport;
 use super::regular_file::read_text;
 
-/// The most bytes of a file. A complete description has some hundreds.
+/// The most bytes of a file. A complete description has some hundred bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// The words that stand for the position in the path of a poll.
+/// The placeholder for the position in the path of a poll.
 const AFTER: &str = "{after}";
 
-/// The paths of echoes, which send back what they receive.
+/// The paths of echoes. An echo sends back the bytes that it receives.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EchoPaths {
     pub(crate) websocket: Option<String>,
-    /// The path that echoes the body of a `POST`.
+    /// The path of an echo of a `POST`'s body.
     pub(crate) http: Option<String>,
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct EchoPaths {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StreamPaths {
-    /// The path for publishing: a `POST` of JSON becomes an event with the same data for all readers.
+    /// The path for publishing. A `POST` of JSON there becomes an event with the same data for all readers.
     pub(crate) publish: String,
     /// The path of a WebSocket whose messages are events.
     websocket: Option<String>,
-    /// The path of server-sent events; the data of each is an event.
+    /// The path of server-sent events. The data of each is an event.
     sse: Option<String>,
     /// The path of a stream whose lines are events.
     ndjson: Option<String>,
@@ -39,19 +39,19 @@ pub(crate) struct StreamPaths {
     long_poll: Option<Poll>,
 }
 
-/// The path of a poll, and the places in its JSON answer.
+/// The path of a poll, and the places of values in its JSON answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Poll {
-    /// The path, with `{after}` in place of the position.
+    /// The path, with `{after}` where the position belongs.
     path: String,
     /// The position of the first poll.
     first: String,
-    /// The place of the next position in the answer, as a JSON Pointer (RFC 6901).
+    /// The place in the answer of the next position, as a JSON Pointer (RFC 6901).
     pub(crate) next: String,
-    /// The place of the list of events in the answer.
+    /// The place in the answer of the list of events.
     pub(crate) events: String,
-    /// The place of the data in an item of the list; empty for the item itself.
+    /// The place of the data in an item of that list; empty if the item itself is the data.
     #[serde(default)]
     pub(crate) data: String,
 }
@@ -59,9 +59,9 @@ pub(crate) struct Poll {
 /// The form of a stream's events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form<'a> {
-    /// The form of an Anemone server, with positions.
+    /// Events as an Anemone server sends them, with positions.
     Anemone,
-    /// Data alone. Answers to polls have this form.
+    /// Events without positions: only data. The poll describes the form of its answers.
     Plain(Option<&'a Poll>),
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Form<'a> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
     pub(crate) url: String,
-    /// The path of a small answer to a `GET`.
+    /// The path that answers a `GET` with few bytes.
     pub(crate) get: Option<String>,
     #[serde(default)]
     pub(crate) echo: EchoPaths,
@@ -125,7 +125,7 @@ impl StreamPaths {
         self.target(transport, "").is_some()
     }
 
-    /// Returns the path for reading after a position.
+    /// Returns the path for reading after a position; `None` if the server lacks this transport.
     pub(crate) fn target(&self, transport: Transport, after: &str) -> Option<String> {
         match transport {
             Transport::WebSocket => self.websocket.clone(),
@@ -145,7 +145,7 @@ impl StreamPaths {
     }
 }
 
-/// Escapes all characters except the unreserved ones (RFC 3986 section 2.3), so that any position can be part of a path.
+/// Escapes all characters except the unreserved ones (RFC 3986 section 2.3). So any position can be part of a path.
 fn percent_encoded(text: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

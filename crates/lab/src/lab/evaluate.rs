@@ -57,7 +57,7 @@ pub(crate) enum Evaluation {
     },
 }
 
-/// Parses the place where an agent listens.
+/// Parses the address at which an agent listens.
 fn listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -72,7 +72,7 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Evaluation {
-    /// Returns true for a command that runs until it is stopped.
+    /// Returns true for a command that runs until the user stops it.
     pub(crate) fn is_endless(&self) -> bool {
         matches!(self, Self::Agent { .. })
     }

@@ -1,4 +1,5 @@
-//! The lab's side of an agent on a second machine: its server, its clock, and the events that it publishes.
+//! The lab's connection to an agent on a second machine: the agent's server, its clock, and the events that it
+//! publishes.
 
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -14,17 +15,17 @@ use super::terminal::printable;
 use super::theory::ms;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest wait for the first line of an agent, which sends it at once.
+/// The longest wait for the first line of an agent. An agent sends it at once.
 const HELLO_MAX: Duration = Duration::from_secs(3);
-/// The most time for all probes of a block, enough for a satellite link.
+/// The longest time for all probes of a block. It is enough for a satellite link.
 const PROBES_MAX: Duration = Duration::from_secs(60);
 
-/// A connection to an agent, which starts a server for this lab alone.
+/// A connection to an agent. The agent has a server for this lab alone.
 #[derive(Debug)]
 pub(crate) struct Agent {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
-    /// The zero of this end's clock, which is never set, either.
+    /// The zero of this lab's clock. Like the agent's clock, it is never set.
     clock: Instant,
     pub(crate) machine: String,
     pub(crate) web: SocketAddr,
@@ -32,7 +33,7 @@ pub(crate) struct Agent {
     pub(crate) tcp_echo: SocketAddr,
 }
 
-/// An event that the agent has published, with times of this end's clock.
+/// An event that the agent has published. Its times are those of this lab's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) number: usize,
@@ -40,12 +41,12 @@ pub(crate) struct Sent {
     pub(crate) late: Duration,
 }
 
-/// Returns a duration of this many milliseconds; zero if it is invalid.
+/// Returns a duration of this many milliseconds; zero if the number is not valid.
 fn time_of(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
 
-/// Checks the place of an agent, `HOST:PORT`.
+/// Checks the address of an agent, `HOST:PORT`.
 pub(crate) fn parse_place(text: &str) -> Result<String, String> {
     let parts = text.rsplit_once(':').filter(|(host, port)| {
         let is_bare = host.contains(':') && !host.starts_with('[');
@@ -59,7 +60,7 @@ pub(crate) fn parse_place(text: &str) -> Result<String, String> {
 }
 
 impl Agent {
-    /// Connects to an agent at `HOST:PORT`, which then starts a server.
+    /// Connects to an agent at `HOST:PORT`. The agent then starts a server.
     pub(crate) fn connect(place: &str) -> anyhow::Result<Self> {
         let found = place
             .to_socket_addrs()
@@ -98,7 +99,7 @@ impl Agent {
         Ok(Self { writer, reader, clock: Instant::now(), machine, web, tcp, tcp_echo })
     }
 
-    /// Compares the clocks with a block of probes. Returns the moment of the comparison, in milliseconds of this end's
+    /// Compares the clocks with a block of probes. Returns the time of the comparison, in milliseconds of this lab's
     /// clock, and the offset.
     pub(crate) fn compare_clocks(&mut self) -> anyhow::Result<(f64, Offset)> {
         let (mut probes, deadline) = (Vec::new(), Instant::now() + PROBES_MAX);
@@ -114,8 +115,8 @@ impl Agent {
         Ok((ms(self.clock.elapsed()), offset))
     }
 
-    /// Lets the agent publish. Returns the events with their times, and a sentence about the clocks. Calls `step` for each
-    /// event; if it returns false, publishing ends.
+    /// Makes the agent publish. Returns the events with their times, and a sentence about the clocks. Calls `step` for
+    /// each event; publishing ends if it returns false.
     pub(crate) fn publish(
         &mut self,
         events: &Events,

@@ -10,8 +10,8 @@ use super::bounds::{Amount, FILE_BYTES_MAX, FILES_BYTES_MAX, check};
 use super::regular_file::read_text;
 use super::report::{Report, VERSION};
 
-/// Reads the reports of a file, or of all files `*.json` in a directory. A file has one report, or a list of them, which
-/// the Lab page exports. `amount` counts all that the command reads.
+/// Reads the reports in a file, or in all files `*.json` of a directory. A file has one report, or a list of them; the
+/// Lab page exports lists. `amount` counts all data that the command reads.
 pub(crate) fn read(path: &Path, amount: &mut Amount) -> anyhow::Result<Vec<Report>> {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {

@@ -1,4 +1,4 @@
-//! The protocol of a lab and an agent: lines of JSON, one question at a time.
+//! The protocol between a lab and an agent: lines of JSON, with one question at a time.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-/// The version of the lines; both ends must have the same.
+/// The version of the protocol. Both ends must have the same.
 pub(crate) const VERSION: u32 = 2;
 const LINE_BYTES_MAX: usize = 4 << 10;
 
@@ -19,7 +19,7 @@ pub(crate) enum Ask {
     Hello { version: u32 },
     /// Asks for the time on the agent's clock.
     Time,
-    /// Asks the agent to publish events. Each is answered by [`Answer::Sent`], and all by [`Answer::Done`].
+    /// Asks the agent to publish events. The agent sends [`Answer::Sent`] for each, and [`Answer::Done`] at the end.
     Publish(Events),
     /// Asks the agent to stop publishing.
     Stop,
@@ -40,7 +40,7 @@ pub(crate) struct Events {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// The greeting, which is sent at once.
+    /// The greeting of the agent, which it sends at once.
     Hello {
         version: u32,
     },
@@ -51,9 +51,9 @@ pub(crate) enum Answer {
         tcp: u16,
         tcp_echo: u16,
     },
-    /// The time in milliseconds on the agent's clock, which is never set.
+    /// The time on the agent's clock, in milliseconds. That clock is never set.
     Time(f64),
-    /// An event was published: the moment before that, and the delay behind the plan.
+    /// An event was published. The answer has the time right before that, and the delay behind the plan.
     Sent {
         number: usize,
         at_ms: f64,
@@ -64,14 +64,14 @@ pub(crate) enum Answer {
     Failed(String),
 }
 
-/// Writes a message as a line.
+/// Writes a message as one line.
 pub(crate) fn say(writer: &mut TcpStream, message: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(writer.write_all(&line)?)
 }
 
-/// Waits until `deadline` for a whole line; `None` at the end of the connection.
+/// Waits for a complete line until `deadline`. Returns `None` at the end of the connection.
 pub(crate) fn hear<T: for<'a> Deserialize<'a>>(
     reader: &mut BufReader<TcpStream>,
     deadline: Instant,
@@ -103,7 +103,7 @@ pub(crate) fn hear<T: for<'a> Deserialize<'a>>(
     serde_json::from_slice(&line).map(Some).context("what came is not a line of the lab")
 }
 
-/// Waits until `deadline` for bytes, and returns them; none at the end of the connection.
+/// Waits for bytes until `deadline`. Returns them, or nothing at the end of the connection.
 fn within(reader: &mut BufReader<TcpStream>, deadline: Instant) -> io::Result<&[u8]> {
     if reader.buffer().is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Two ends of a connection.
+    /// Returns the two ends of a connection.
     fn pair() -> (TcpStream, BufReader<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Emulated links: a delay for each direction, its jitter, and a rate.
+//! Emulated links. A link has a delay in each direction, a jitter and a rate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 /// The longest delay. With a longer one, every wait would time out.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 const RATE_BITS_MIN: u64 = 1_000;
-/// The highest rate. No machine forwards more, so a higher rate would not be a limit.
+/// The highest rate. No machine forwards more, so a higher rate would limit nothing.
 const RATE_BITS_MAX: u64 = 100_000_000_000;
-/// The length of a link's queue, as the time to send it at the link's rate. Further bytes wait at their sender.
+/// The length of a link's queue, as the time to send it at the link's rate. Bytes beyond that wait at their sender.
 pub(super) const QUEUE: Duration = Duration::from_millis(100);
 
 /// A network between the client and the server.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 pub struct Link {
-    /// The name, for a link of the list.
+    /// The name; `None` for a link that is not in the list of names.
     pub name: Option<String>,
-    /// The time that bytes take in one direction.
+    /// The delay of bytes in one direction.
     pub delay: Duration,
-    /// The most time by which bytes are later than the delay. They stay in order.
+    /// The most time that bytes may take in addition to the delay. Their order does not change.
     pub jitter: Duration,
-    /// Bits a second in each direction, for all connections together; `None` without a limit.
+    /// The rate in bits a second in each direction, for all connections together; `None` for no limit.
     pub rate_bits: Option<u64>,
 }
 
-/// The links with a name: delay and jitter in milliseconds, rate in bits a second.
+/// The links with names. Their delay and jitter are in milliseconds, their rate in bits a second.
 const NAMED: [(&str, u64, u64, u64); 6] = [
     ("lan", 0, 0, 1_000_000_000),
     ("wifi", 3, 2, 50_000_000),
@@ -46,7 +46,7 @@ const NAMED: [(&str, u64, u64, u64); 6] = [
 pub struct LinkError(String);
 
 impl Link {
-    /// Returns a link with this delay and no limit of its rate.
+    /// Returns a link with this delay and without a limit on its rate.
     #[must_use]
     pub fn with_delay(delay: Duration) -> Self {
         Self { delay, ..Self::default() }

@@ -14,11 +14,11 @@ use crate::histogram::{Counts, Histogram};
 use crate::statistics::in_parallel;
 
 /// Merges the runs that the same program made under the same conditions. Each run counts once. An invalid run does not
-/// count beside valid ones; the user is told so, and which conditions keep runs apart. Experiments stay in their order, and
-/// runs of one experiment stand together.
+/// count if there are valid ones. Tells the user about invalid runs, and about the conditions that keep runs apart.
+/// Experiments keep their order, and runs of one experiment stand together.
 ///
 /// # Errors
-/// When there are more reports, series or rounds than can be evaluated in a reasonable time.
+/// There are more reports, series or rounds than can be evaluated in a reasonable time.
 pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     let count = reports.len();
     ensure!(count <= REPORTS_MAX, "{count} reports are more than {REPORTS_MAX}: give fewer files");
@@ -65,7 +65,7 @@ pub(crate) fn merged(mut reports: Vec<Report>) -> anyhow::Result<Vec<Report>> {
     Ok(all)
 }
 
-/// Tells the user which conditions keep runs of the same experiment apart.
+/// Tells the user about the conditions that keep runs of the same experiment apart.
 fn tell_apart(groups: &[Vec<Report>]) {
     let Some((first, others)) = groups.split_first() else { return };
     let mut all: Vec<&str> = Vec::new();
@@ -87,7 +87,7 @@ fn too_many_values(values: usize) -> String {
     format!("{values} values, series times rounds, are more than {VALUES_MAX}: give fewer files")
 }
 
-/// Returns the differences that keep two runs apart, in words. Without any, they may be merged.
+/// Returns the differences between two runs, in words. If there are none, the runs may be merged.
 fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
     let all = [
         ("the experiment", one.experiment != other.experiment),
@@ -97,8 +97,8 @@ fn differences(one: &Report, other: &Report) -> Vec<&'static str> {
     all.chain(other_conditions(one, other)).collect()
 }
 
-/// Returns the conditions that two runs of an experiment do not share, in words. The version of the program is not among
-/// them.
+/// Returns the conditions that differ between two runs of an experiment, in words. The version of the program is not
+/// one of them.
 pub(super) fn other_conditions(one: &Report, other: &Report) -> Vec<&'static str> {
     let all = [
         // That of advise tells the stream that it is about.
@@ -115,7 +115,7 @@ fn is_same(one: &Report, other: &Report) -> bool {
     key(one) == key(other)
 }
 
-/// Merges runs. There is at least one, and the last one is the newest.
+/// Merges runs. There must be at least one, and the last one must be the newest.
 #[expect(clippy::expect_used, reason = "what is left out leaves one")]
 fn together(mut runs: Vec<Report>) -> anyhow::Result<Report> {
     let newest_invalid = runs.last().and_then(|run| run.invalid.clone());
@@ -162,10 +162,10 @@ fn together(mut runs: Vec<Report>) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The sum of runs: a report to which earlier runs were added.
+/// The sum of several runs: the report of the newest, to which earlier runs are added.
 struct Sum {
     report: Report,
-    /// The index of each series, by its names.
+    /// The index of each series, by the names that identify it.
     places: HashMap<[String; 4], usize>,
     /// The histograms of each series.
     histograms: Vec<Vec<String>>,
@@ -193,8 +193,7 @@ impl Sum {
         Self { report, places, histograms, compared }
     }
 
-    /// Checks that the report stays within the limits when this run is added. Then each series of either has the rounds of
-    /// both.
+    /// Checks that the report stays within the limits if this run is added. Each series will have the rounds of both.
     fn fit(&self, run: &Report) -> anyhow::Result<()> {
         let report = &self.report;
         let new = |series: &&Series| !self.places.contains_key(&key(series));
@@ -217,7 +216,8 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds the rounds of an earlier run. A series that only one of them has gets rounds without a value.
+    /// Adds the rounds of an earlier run. If only one of the reports has a series, the rounds of the other have no
+    /// value for it.
     fn add(&mut self, run: Report) {
         let Self { report, places, histograms, compared } = self;
         let (own, more) = (report.rounds(), run.rounds());
@@ -246,7 +246,7 @@ impl Sum {
         }
     }
 
-    /// Returns the report of all runs. The histograms of each series are added up.
+    /// Returns the report of all runs. Adds up the histograms of each series.
     fn whole(self) -> anyhow::Result<Report> {
         let Self { mut report, histograms, .. } = self;
         for (series, own) in report.series.iter_mut().zip(histograms) {
@@ -289,7 +289,7 @@ fn in_one(histograms: &[String]) -> anyhow::Result<Option<String>> {
     (all.len() > 0).then(encoded).transpose()
 }
 
-/// Repeats the comparisons of merged runs, with all rounds.
+/// Makes the comparisons of merged runs again, with all rounds.
 fn compare_anew(reports: &mut [Report]) {
     let are_several = |report: &Report| report.environment.runs.is_some();
     let old = reports.iter().filter(|report| are_several(report));

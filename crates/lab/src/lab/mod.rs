@@ -1,4 +1,4 @@
-//! `anemone lab`: experiments that each answer a question, and keep every round of their measurements.
+//! `anemone lab`: experiments. Each answers a question, and its report has the measurements of every round.
 
 mod agent;
 mod bounds;
@@ -53,10 +53,10 @@ use self::target::Target;
 use self::terminal::tell;
 use self::tryout::EntryFault;
 
-/// The shortest and the longest pause between two polls. A run lasts several pauses, so longer ones would take hours.
+/// The shortest and the longest pause of a poll. A run takes several pauses, so a longer pause would take hours.
 const POLL_EVERY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
 
-/// The settings of a run of the lab.
+/// The options of `anemone lab`.
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
@@ -145,7 +145,7 @@ fn readers(text: &str) -> Result<u64, String> {
     within(text, 1..=1_000_000_000).ok_or_else(|| "expected 1 to 1000000000 readers".to_owned())
 }
 
-/// Parses a whole number within a range.
+/// Parses a whole number. Returns `None` if it is not within the range.
 fn within<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
     text.parse().ok().filter(|number| range.contains(number))
 }
@@ -167,14 +167,14 @@ fn distance(text: &str) -> Result<Duration, String> {
         .map_err(|_| "expected a time of at most 5 s, such as 40ms".to_owned())
 }
 
-/// Runs the command: compares or merges reports, or runs experiments. Prints the report of each experiment as Markdown on
-/// standard output, and writes it to `--out`. Once `stop` is true, the present sample is the last one, and its report says
-/// what was measured. If one of several experiments fails, the others still run.
+/// Runs the command: compares or merges reports, or runs experiments. Prints the report of each experiment as Markdown
+/// on standard output, and writes it to `--out`. Once `stop` is true, the current sample is the last one; the report
+/// then has the figures so far. If one of several experiments fails, the others still run.
 ///
 /// # Errors
 /// [`WrongUse`] for a wrong flag or URL, [`NoServer`] if there is nothing to measure, [`InvalidRun`] if a report proves
-/// nothing, and [`Regression`] if a comparison fails. Other errors if a server cannot be started, or a directory cannot be
-/// written. Failures at the measured server are part of the report.
+/// nothing, and [`Regression`] if a comparison fails. Other errors if a server cannot be started, or a directory cannot
+/// be written. Failures of the measured server are no errors: they are part of the report.
 pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     if let Some(evaluation) = &options.evaluation {
         return evaluation.run(stop);
@@ -218,8 +218,9 @@ pub fn run(options: &Options, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the experiments to run, and tells the user which of `all` need more than the server has. First tries each entry
-/// of a description, or the services that an Anemone server has only with `--demo`.
+/// Returns the experiments to run. First tries each entry of a description, or the services that an Anemone server has
+/// only with `--demo`. If the experiments are `all`, leaves out those that need more than the server has, and tells the
+/// user.
 fn experiments(options: &Options) -> anyhow::Result<Vec<Experiment>> {
     let named = options.experiment.map(Experiment::named).unwrap_or_default();
     let Some(server) = &options.target else {
@@ -283,14 +284,14 @@ fn target(options: &Options) -> anyhow::Result<Target> {
 }
 
 impl Options {
-    /// Returns true if [`run`] looks at `stop`. Commands that only read and write reports do not, since nothing of them is
-    /// worth keeping.
+    /// Returns true if [`run`] ends when `stop` becomes true. Commands that only read and write reports ignore it,
+    /// since their work so far is not worth keeping.
     #[must_use]
     pub fn can_stop(&self) -> bool {
         self.evaluation.as_ref().is_none_or(Evaluation::is_endless)
     }
 
-    /// Refuses flags that none of the experiments uses.
+    /// Checks that the experiments use each of the given flags.
     fn check(&self) -> anyhow::Result<()> {
         ensure!(
             self.experiment != Some(Experiment::Idle) || self.target.is_none(),

@@ -1,7 +1,7 @@
-//! Links that the kernel emulates, by netem on the loopback interface (tc-netem(8)). Setting it up needs root.
+//! Links that the kernel emulates with netem on the loopback interface (tc-netem(8)). This needs root.
 //!
-//! Each link has an address of its own, 127.77.0.N. Traffic from or to this address crosses the link. All other traffic on
-//! the interface has no delay, and shares a queue of 1,000 packets.
+//! Each link has an address of its own, 127.77.0.N. Traffic from or to that address crosses the link. All other traffic
+//! on the interface has no delay, and shares a queue of 1,000 packets.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,28 +14,28 @@ use anyhow::{Context as _, bail, ensure};
 use super::error::WrongUse;
 use super::link::{Link, QUEUE};
 
-/// The sentence in reports.
+/// The sentence about netem in reports.
 pub(crate) const METHOD: &str = "Links are emulated by the kernel (netem on the loopback interface): the packets of connections \
                                  that open cross them, too, and TCP starts slowly.";
-/// The number of bands of the discipline above all links (tc-prio(8)). The first one is for all other traffic.
+/// The number of bands of the root discipline (tc-prio(8)). The first band is for traffic outside the links.
 const BANDS: usize = 16;
 const LINKS_MAX: usize = BANDS - 1;
-/// The usual payload of a packet: the clients ask for segments as long as on Ethernet.
+/// The usual payload of a packet. The clients ask for segments of this length, as on Ethernet.
 const PACKET_BYTES: f64 = 1460.0;
-/// The least number of packets that a link holds; below, the most. A packet of the kernel may have many segments, or only
-/// an acknowledgement.
+/// The least number of packets for which a link has room; below, the greatest. A packet of the kernel may have many
+/// segments, or only an acknowledgement.
 const PACKETS_MIN: usize = 1_000;
 const PACKETS_MAX: usize = 100_000;
-/// The rate of a link without a limit. With a rate, packets keep their order whatever the jitter is.
+/// The rate of a link that has no limit. netem keeps packets in order only if there is a rate, whatever the jitter is.
 const RATE_BITS_MAX: u64 = 100_000_000_000;
 const REMOVAL: &str = "qdisc del dev lo root";
 
-/// The kernel's emulation, until it is dropped or this process ends.
+/// The kernel's emulation. It ends when this is dropped, or when this process ends.
 #[derive(Debug)]
 pub(crate) struct Netem {
-    /// The links that are set up. The index of each is its number.
+    /// The links that are set up. The number of a link is its index plus 1.
     links: Vec<Link>,
-    /// A shell that removes everything when its pipe closes, at the end of this process.
+    /// A shell that removes the emulation when its pipe closes, which happens at the latest when this process ends.
     guard: Child,
 }
 
@@ -66,10 +66,10 @@ impl Netem {
         }
     }
 
-    /// Returns the address of a link. Sets it up if it is new.
+    /// Returns the address of a link. Sets the link up if it is new.
     ///
     /// # Errors
-    /// Those of [`start`](Self::start), and too many links.
+    /// As [`start`](Self::start); also too many links.
     pub(crate) fn address(&mut self, link: &Link) -> anyhow::Result<Ipv4Addr> {
         if let Some(at) = self.links.iter().position(|one| one == link) {
             return Ok(address(at + 1));
@@ -94,12 +94,13 @@ fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 77, 0, number as u8)
 }
 
-/// Returns the priority map that sends all traffic to the first band, unless a filter chooses another one.
+/// Returns a priority map for `tc`. It sends traffic to the first band, unless a filter chooses another band.
 fn all_into_the_first() -> String {
     format!("priomap{}", " 0".repeat(16))
 }
 
-/// Returns the arguments of `tc` that set up a link: a band with one discipline for each direction.
+/// Returns the arguments of the `tc` commands that set up a link. A link is a band with one discipline for each
+/// direction.
 fn commands(link: &Link, number: usize) -> Vec<String> {
     let (band, address) = (number + 1, address(number));
     let to = |parent: &str, side, target: &str| {
@@ -127,7 +128,7 @@ fn commands(link: &Link, number: usize) -> Vec<String> {
     ]
 }
 
-/// Returns the settings of one direction.
+/// Returns the settings of netem for one direction of a link.
 fn netem(link: &Link) -> String {
     let us = |time: Duration| format!("{}us", time.as_micros());
     // Its jitter is around the delay, and ours is beyond it.
@@ -136,7 +137,7 @@ fn netem(link: &Link) -> String {
     format!("limit {} delay {delay} {jitter} rate {rate}bit", limit(link))
 }
 
-/// Returns the most packets in one direction of a link: those under way, and those in its queue.
+/// Returns the most packets in one direction of a link. They are on their way, or in its queue.
 fn limit(link: &Link) -> usize {
     let Some(bits) = link.rate_bits else { return PACKETS_MAX };
     let time = link.delay + link.jitter + QUEUE;

@@ -1,11 +1,11 @@
 //! Formats numbers for people, with groups of thousands and a real minus sign.
 
-/// Formats a figure with three significant digits, or more if that many are before the point.
+/// Formats a figure with three significant digits. Digits before the point are never left out.
 pub(crate) fn figure(value: f64) -> String {
     fixed(value, decimals(value))
 }
 
-/// Returns the number of decimals that gives three significant digits.
+/// Returns the number of decimals with which a value has three significant digits.
 fn decimals(value: f64) -> usize {
     // A number that is rounded up to 1, 10 or 100 gets a digit more before the point.
     match value.abs() {
@@ -25,7 +25,7 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}{rest}", grouped(whole))
 }
 
-/// Formats a number with this many decimals, and with a sign even if that is plus.
+/// Formats a number with this many decimals, and always with its sign.
 pub(crate) fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     if text.starts_with('−') { text } else { format!("+{text}") }
@@ -36,7 +36,7 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// Formats a time in milliseconds since the Unix epoch as date, hour and minute in UTC.
+/// Formats a time as date, hour and minute in UTC. It is in milliseconds since the Unix epoch.
 pub(crate) fn date(ms: u64) -> String {
     let (minutes, days) = (ms / 60_000 % (24 * 60), ms / 86_400_000);
     // Years begin in March, so that a leap day is the last of its year, and there are as many days in each 400 of them.

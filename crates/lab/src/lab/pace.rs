@@ -1,4 +1,4 @@
-//! The pace of a run: its rounds, its randomness, its progress bar, and the user's wish to stop.
+//! The pace of a run: its rounds, random numbers, progress bar, and the user's request to stop.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,37 +15,37 @@ use super::report::{Environment, Quantity, Report, Series, VERSION};
 use super::terminal::tell;
 use crate::statistics::Random;
 
-/// The time between two looks whether the user asks to stop, during a wait.
+/// The time between two checks, during a wait, if the user has asked to stop.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 
-/// The pace of a run of one experiment, of the lab or of the bench.
+/// The pace of a run of one experiment of the lab or the bench.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// The number of rounds that count.
     pub(crate) rounds: usize,
-    /// The number of rounds before them, which do not count.
+    /// The number of rounds of the warm-up. They come first, and do not count.
     pub(crate) warm_up: usize,
-    /// The present round, from 0, including those of the warm-up.
+    /// The number of the current round, from 0. The rounds of the warm-up are numbered, too.
     pub(crate) round: usize,
-    /// The number of times that a disturbed sample is repeated; the last one counts.
+    /// The most times that a disturbed sample is taken again. The last one counts.
     pub(crate) retries: usize,
-    /// True if a thread watches the delays of this process's timers.
+    /// True if a thread measures the delays of this process's timers.
     pub(crate) watches_timers: bool,
     pub(crate) is_quick: bool,
     pub(crate) random: Random,
     seed: u64,
     stop: Arc<AtomicBool>,
-    /// True if something was left out because the user asked to stop.
+    /// True if a measurement was left out because the user asked to stop.
     was_cut: bool,
     begun: Instant,
-    /// The name of the experiment, and its number among several.
+    /// The text before the bar: the name of the experiment, and its number if there are several.
     part: String,
     bar: ProgressBar,
 }
 
 impl Pace {
-    /// Begins a run with one round of warm-up. `part` is for the bar: the name of the experiment, and its number among
-    /// several.
+    /// Begins a run with one round of warm-up. `part` is the text before the bar: the name of the experiment, and its
+    /// number if there are several.
     pub(crate) fn new(rounds: usize, seed: u64, stop: Arc<AtomicBool>, part: String) -> Self {
         Self {
             rounds,
@@ -64,7 +64,7 @@ impl Pace {
         }
     }
 
-    /// Begins work of this many steps that measures nothing.
+    /// Begins work of this many steps, in which nothing is measured.
     pub(crate) fn working(part: &str, steps: usize) -> Self {
         let mut pace = Self::new(1, 1, Arc::default(), part.to_owned());
         pace.begin(steps);
@@ -81,7 +81,7 @@ impl Pace {
         self.bar.clone()
     }
 
-    /// Returns the flag that is true once the user has asked to stop.
+    /// Returns the flag that becomes true when the user asks to stop.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -91,7 +91,8 @@ impl Pace {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the user has asked to stop. The caller then measures nothing more, and the report says so.
+    /// Returns true if the user has asked to stop. The caller must then measure nothing more. The report will name the
+    /// run as interrupted.
     pub(crate) fn cut_if_stopped(&mut self) -> bool {
         if self.is_stopped() && !self.was_cut {
             self.was_cut = true;
@@ -100,7 +101,7 @@ impl Pace {
         self.was_cut
     }
 
-    /// Waits for this time, which the bar shows in seconds. Returns false as soon as the user asks to stop.
+    /// Waits for this time. The bar shows the seconds. Returns false as soon as the user asks to stop.
     pub(crate) fn wait(&mut self, time: Duration) -> bool {
         self.begin(time.as_secs() as usize);
         let begun = Instant::now();
@@ -112,7 +113,7 @@ impl Pace {
         !self.was_cut
     }
 
-    /// Begins a part with this many steps.
+    /// Begins a part of the run with this many steps.
     pub(crate) fn begin(&mut self, steps: usize) {
         let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
         // The template is a constant that is valid.
@@ -136,7 +137,7 @@ impl Pace {
         }
     }
 
-    /// Removes the bar, which may not be full.
+    /// Removes the bar, even if it is not full.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -146,7 +147,7 @@ impl Pace {
         self.bar.suspend(|| tell(words));
     }
 
-    /// Makes a report of this run, still without its method.
+    /// Makes the report of this run. Its method is still empty.
     pub(crate) fn report(
         &self,
         experiment: &str,
@@ -174,7 +175,7 @@ impl Pace {
         }
     }
 
-    /// Returns a sentence with the number of rounds. If the run was interrupted, the sentence counts the complete rounds.
+    /// Returns a sentence with the number of rounds. For an interrupted run, it has the number of complete rounds.
     pub(crate) fn rounds_run(&self, series: &[Series]) -> String {
         let mut rounds = count(self.rounds as u64);
         if self.was_cut {
@@ -208,8 +209,8 @@ impl Pace {
     }
 }
 
-/// Returns the time left, in words, if each step takes as long as those before. `None` while there are too few steps to
-/// tell, and at the end.
+/// Returns the time left, in words, as if each step took as long as those before. Returns `None` at the end, and as
+/// long as there are too few steps.
 fn time_left(done: u64, all: u64, elapsed: Duration) -> Option<String> {
     const TOLD_FROM: Duration = Duration::from_secs(2);
     if done == 0 || done >= all || elapsed < TOLD_FROM {

@@ -37,7 +37,7 @@ impl Unit {
 }
 
 impl Rate {
-    /// The highest rate. Programs can read faster, but browsers cannot.
+    /// The highest rate, in events a second. Programs can read more, but browsers cannot.
     const PER_SECOND_MAX: f64 = 1000.0;
     const PER_HOUR_MIN: f64 = 1.0;
 

@@ -1,5 +1,5 @@
-//! Reads and writes files safely. Files of others are read up to a limit, and never without end. Files of this program are
-//! written whole or not at all.
+//! Reads and writes files safely. A file of somebody else is read only up to a limit. A file of this program is written
+//! completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -26,8 +26,8 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
     String::from_utf8(bytes).ok().with_context(|| format!("{} is not text", path.display()))
 }
 
-/// Writes a file under another name in the same directory, and renames it once it is whole. If that fails, the old file
-/// stays and no other one is left. Pipes and devices are written directly.
+/// Writes a file completely. Writes it under another name in the same directory, and then renames it. If that fails,
+/// the old file stays, and no other one is left. Writes directly into pipes and devices.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A link leads to the file still afterwards.
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -1,8 +1,8 @@
-//! A relay that behaves like a link, in front of a server.
+//! A relay in front of a server that behaves like a link.
 //!
-//! The bytes of each direction leave with the delay and the rate of the link, in their order. The relay accepts a TCP
-//! connection at once, but holds its first bytes as if SYN and SYN-ACK had crossed the link before: the first byte of the
-//! client reaches the server after three delays.
+//! The bytes of each direction leave in order, with the delay and the rate of the link. The relay accepts a TCP
+//! connection at once. But it holds the first bytes as if SYN and SYN-ACK had crossed the link before. So the first
+//! byte of the client reaches the server after three delays.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use super::link::{Link, QUEUE};
 use crate::statistics::Random;
 
 const READ_BYTES: usize = 16 << 10;
-/// The most reads that wait for their time, for each direction of a connection.
+/// The most reads that wait to be sent, for each direction of a connection.
 const WAITING_MAX: usize = 4096;
 
 /// A running relay. Once it is dropped, it accepts no more connections.
@@ -26,15 +26,15 @@ pub(crate) struct Relay {
     is_over: Arc<AtomicBool>,
 }
 
-/// The capacity of a link in one direction, which all its connections share.
+/// The capacity of a link in one direction. All its connections share it.
 #[derive(Debug, Default)]
 struct Capacity {
-    /// The time at which the link will have sent everything.
+    /// The time at which the link will have sent all bytes so far.
     free_at: Mutex<Option<Instant>>,
 }
 
 impl Relay {
-    /// Starts a relay to a server, on a free port of this machine.
+    /// Starts a relay to a server on a free port of this machine.
     pub(crate) fn start(link: &Link, server: SocketAddr, seed: u64) -> io::Result<Self> {
         Self::start_at(Ipv4Addr::LOCALHOST, link, server, seed)
     }
@@ -82,7 +82,7 @@ impl Drop for Relay {
     }
 }
 
-/// Connects a client with the server until both ends have closed.
+/// Connects a client to the server, until both have closed.
 fn join(
     client: &TcpStream,
     server: SocketAddr,
@@ -105,7 +105,8 @@ fn join(
     Ok(())
 }
 
-/// The threads of a direction. One reads; if the link has a delay or a rate, another one waits and writes.
+/// The threads for one direction of a connection. One thread reads. If the link has a delay or a rate, another one
+/// waits and writes.
 struct Direction(thread::JoinHandle<()>);
 
 impl Direction {
@@ -135,14 +136,15 @@ impl Direction {
     }
 }
 
-/// Passes on all bytes, and then the end.
+/// Copies all bytes, and then the end of the connection.
 fn copy(mut from: TcpStream, mut to: TcpStream) {
     // The other end may have closed already.
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Reads, and computes the time at which the bytes have crossed the link. The end of the connection crosses it, too.
+/// Reads bytes, and computes the time at which they have crossed the link. The end of the connection crosses the link,
+/// too.
 fn read(
     mut from: TcpStream,
     link: &Link,
@@ -178,7 +180,7 @@ fn write(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
 }
 
 impl Capacity {
-    /// Returns the time at which the link has sent the last of these bytes.
+    /// Returns the time at which the link will have sent the last of these bytes.
     fn send(&self, now: Instant, len: usize, rate_bits: Option<u64>) -> Instant {
         let Some(rate) = rate_bits else { return now };
         let time = Duration::from_secs_f64(len as f64 * 8.0 / rate as f64);
@@ -200,7 +202,8 @@ fn sleep_until(time: Instant) {
 mod tests {
     use super::*;
 
-    /// Returns the time from the beginning of a connection until one byte is back, and the time of one more byte.
+    /// Returns the time from the beginning of a connection until one byte has come back, and the time for one more
+    /// byte.
     fn trips(link: &str) -> [Duration; 2] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let relay =

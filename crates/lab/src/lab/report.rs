@@ -16,20 +16,20 @@ use crate::histogram::Histogram;
 use crate::statistics::{Estimate, Random, median, shift, welch};
 use crate::tcp_info::Traffic;
 
-/// The version of the JSON of reports. It changes when an older reader would misunderstand a report.
+/// The version of the JSON of reports. It changes if an older reader would misunderstand a report.
 pub(crate) const VERSION: u32 = 1;
 /// The confidence with which the published experiments compare means.
 const WELCH_CONFIDENCE: f64 = 0.99;
 
-/// The least number of pairs that can prove a difference. With fewer, all pairs of equals lie on the same side in more than
+/// The least number of pairs for a sure difference. With fewer, all pairs of equals lie on the same side in more than
 /// one of twenty cases.
 pub(crate) const PAIRS_MIN: usize = 6;
-/// The least share of the expected data, and of the rounds, with which a figure is valid.
+/// The least share of the expected data, and the least share of the rounds, with which a figure is valid.
 pub(crate) const REACH_MIN: f64 = 0.9;
-/// The words for a comparison with fewer pairs.
+/// The verdict on a comparison with too few pairs.
 pub(crate) const TOO_FEW_ROUNDS: &str = "too few rounds";
 
-/// The publications whose figures are compared with the measured ones.
+/// The publications with whose figures the measured ones are compared.
 const PUBLICATIONS: [(char, &str); 5] = [
     ('A', "Skvorc and others, a WebSocket beside a TCP socket, MIPRO 2014"),
     ('B', "Pimentel and Nickerson, live wind in a browser, IEEE Internet Computing 2012"),
@@ -47,55 +47,55 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// Creates a quantity of which less is better, such as a time.
+    /// Creates a quantity for which less is better, such as a time.
     pub(crate) const fn less(name: &'static str, unit: &'static str) -> Self {
         Self { name, unit, is_more_better: false }
     }
 
-    /// Creates a quantity of which more is better, such as a rate.
+    /// Creates a quantity for which more is better, such as a rate.
     pub(crate) const fn more(name: &'static str, unit: &'static str) -> Self {
         Self { name, unit, is_more_better: true }
     }
 
-    /// Returns the head of a column for this quantity.
+    /// Returns the head of a table's column with this quantity.
     pub(crate) fn title(self) -> String {
         titled(self.name, self.unit)
     }
 }
 
-/// Returns the head of a column: the quantity, and its unit if it has one.
+/// Returns the head of a table's column: the quantity, with its unit if it has one.
 pub(crate) fn titled(quantity: &str, unit: &str) -> String {
     if unit.is_empty() { quantity.to_owned() } else { format!("{quantity}, {unit}") }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
-    /// The file that it was read from, if it was.
+    /// The file from which the report was read; empty for a new report.
     #[serde(skip)]
     pub(crate) file: PathBuf,
     pub(crate) version: u32,
     pub(crate) experiment: String,
     pub(crate) question: String,
-    /// The answer in one sentence, without the part that depends on the number of rounds: see [`Report::full_answer`].
+    /// The answer in one sentence. The note about too few rounds is not part of it: see [`Report::full_answer`].
     pub(crate) answer: String,
-    /// The reason why the answer is not reliable, if there is one.
+    /// The reason why the answer is not reliable; `None` if it is reliable.
     pub(crate) invalid: Option<String>,
-    /// For merged runs: the reason why the newest run was left out as invalid, if it was.
+    /// The reason why the newest of the merged runs was left out as invalid; `None` if it was not.
     #[serde(skip)]
     pub(crate) newest_invalid: Option<String>,
-    /// True if the run was ended before all was measured.
+    /// True if the run ended before everything was measured.
     #[serde(default)]
     pub(crate) is_interrupted: bool,
     pub(crate) environment: Environment,
-    /// The quantity of the plot and the comparisons.
+    /// The quantity that the plot and the comparisons show.
     pub(crate) quantity: String,
     pub(crate) series: Vec<Series>,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) published: Vec<Published>,
-    /// The values of the quantity that theory gives.
+    /// The values of that quantity according to theory.
     #[serde(default)]
     pub(crate) models: Vec<Model>,
-    /// Sentences about the method.
+    /// The sentences about the method.
     pub(crate) method: Vec<String>,
 }
 
@@ -103,12 +103,13 @@ pub(crate) struct Report {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Environment {
     pub(crate) program: String,
-    /// The end of the run, in milliseconds since the Unix epoch.
+    /// The time at which the run ended, in milliseconds since the Unix epoch.
     pub(crate) time: u64,
-    /// The time that the run took.
+    /// The duration of the run.
     #[serde(default)]
     pub(crate) duration_ms: u64,
-    /// For merged runs: their number and beginning. All other fields are of the newest run.
+    /// The number and the beginning of merged runs; `None` for a single run. All other fields are those of the newest
+    /// run.
     #[serde(skip)]
     pub(crate) runs: Option<Runs>,
     pub(crate) processor: String,
@@ -116,7 +117,7 @@ pub(crate) struct Environment {
     pub(crate) system: String,
     pub(crate) target: String,
     pub(crate) link: Link,
-    /// True if the kernel emulated the links, and not a relay.
+    /// True if the kernel emulated the links; false if relays did.
     #[serde(default)]
     pub(crate) has_netem: bool,
     pub(crate) rounds: usize,
@@ -127,12 +128,12 @@ pub(crate) struct Environment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs {
     pub(crate) count: usize,
-    /// The beginning of the first run, in milliseconds since the Unix epoch.
+    /// The time at which the first run began, in milliseconds since the Unix epoch.
     pub(crate) begun: u64,
 }
 
 impl Environment {
-    /// Returns true if both have the same conditions: only the program and the time may differ.
+    /// Returns true if both runs have the same conditions. The version of the program and the time may differ.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.differences(other).is_empty()
     }
@@ -151,7 +152,7 @@ impl Environment {
         all.into_iter().filter(|(_, is_other)| *is_other).map(|(what, _)| what).collect()
     }
 
-    /// Returns the beginning of the run, in milliseconds since the Unix epoch.
+    /// Returns the time at which the run began, in milliseconds since the Unix epoch.
     pub(crate) fn begun(&self) -> u64 {
         self.time.saturating_sub(self.duration_ms)
     }
@@ -184,11 +185,11 @@ impl Environment {
     }
 }
 
-/// One figure of one contender in one case, with a value for each round.
+/// One figure of a contender in a case, with a value for each round.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Series {
     pub(crate) case: String,
-    /// The place of the case on the axis, if the cases are numbers.
+    /// The position of the case on the axis, if cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
     pub(crate) quantity: String,
@@ -196,7 +197,7 @@ pub(crate) struct Series {
     /// True if more is better, as for rates; false for times and bytes.
     #[serde(default)]
     pub(crate) is_more_better: bool,
-    /// `None` for a round in which everything failed.
+    /// The value of each round; `None` for a round in which everything failed.
     pub(crate) rounds: Vec<Option<f64>>,
     /// The durations of all rounds, as an HDR histogram (V2, compressed) in Base64.
     pub(crate) histogram: Option<String>,
@@ -207,8 +208,8 @@ pub(crate) struct Series {
     /// The strain on this machine during the measurement.
     #[serde(default)]
     pub(crate) strain: Option<Strain>,
-    /// The shares of the time in which the server, the generator and other processes were busy, for each round that has
-    /// them.
+    /// The shares of the time in which the server, the generator and other processes were busy. There is one entry for
+    /// each round that has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) busy: Vec<Busy>,
 }
@@ -222,11 +223,11 @@ pub(crate) struct Comparison {
     pub(crate) unit: String,
     /// The Hodges-Lehmann shift with its bootstrap interval of 95 %.
     pub(crate) shift: Estimate,
-    /// The ratio of the medians in each round, with its bootstrap interval of 95 %.
+    /// The median of the rounds' ratios, with its bootstrap interval of 95 %.
     pub(crate) ratio: Option<Estimate>,
-    /// The difference of the means, with the interval of Welch's test at 99 %, as in the publications.
+    /// The difference of the means with the interval of Welch's test at 99 %, as in the publications.
     pub(crate) welch: Option<Estimate>,
-    /// The number of rounds with a value of both.
+    /// The number of rounds in which both contenders have a value.
     #[serde(default)]
     pub(crate) pairs: usize,
 }
@@ -235,15 +236,15 @@ pub(crate) struct Comparison {
 pub(crate) enum Judgement {
     Distinguishable,
     NotDistinguishable,
-    /// There are fewer than [`PAIRS_MIN`] pairs, which prove nothing, however large the difference is.
+    /// There are fewer than [`PAIRS_MIN`] pairs. They prove nothing, however large the difference is.
     TooFewRounds,
 }
 
-/// The value that theory gives for a contender in a case.
+/// The value for a contender in a case according to theory.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Model {
     pub(crate) case: String,
-    /// The place of the case on the axis, if the cases are numbers.
+    /// The position of the case on the axis, if cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
     pub(crate) value: f64,
@@ -255,25 +256,26 @@ impl Model {
     }
 }
 
-/// A published figure beside the one that was measured.
+/// A published figure, and the measured one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Published {
     pub(crate) figure: String,
     pub(crate) published: String,
     pub(crate) measured: String,
     pub(crate) verdict: Verdict,
-    /// The reason for the verdict: why the figures differ, why the figure cannot be tested here, or what the run lacks.
+    /// The reason for the verdict: why the figures differ, why the figure cannot be measured here, or what the run
+    /// lacks.
     pub(crate) because: String,
 }
 
-/// The verdict of a measurement on a published figure.
+/// The verdict on a published figure after a measurement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
     Replicates,
     Differs,
     NotTestableHere,
-    /// The run proves nothing.
+    /// There is no verdict, since the run proves nothing.
     Undecided,
 }
 
@@ -294,19 +296,19 @@ impl Published {
 }
 
 impl Verdict {
-    /// Returns [`Verdict::Replicates`] if true, and otherwise [`Verdict::Differs`].
+    /// Returns [`Verdict::Replicates`] for true, and [`Verdict::Differs`] for false.
     pub(crate) fn of(is_so: bool) -> Self {
         if is_so { Self::Replicates } else { Self::Differs }
     }
 }
 
 impl Series {
-    /// Returns the names that identify the series in its report.
+    /// Returns the names that identify the series within its report.
     pub(crate) fn names(&self) -> [&str; 4] {
         [&self.case, &self.contender, &self.quantity, &self.unit]
     }
 
-    /// Returns the values of the rounds that have one.
+    /// Returns the values of the rounds that have a value.
     pub(crate) fn values(&self) -> Vec<f64> {
         self.rounds.iter().flatten().copied().collect()
     }
@@ -315,24 +317,24 @@ impl Series {
         Estimate::of(&self.values(), &mut Random::new(1))
     }
 
-    /// Returns the duration that this share of all durations does not exceed, if durations were recorded.
+    /// Returns the duration that this share of all durations does not exceed; `None` if there are no durations.
     pub(crate) fn percentile(&self, share: f64) -> Option<Duration> {
         Histogram::decoded(self.histogram.as_deref()?).ok()?.percentile(share)
     }
 
-    /// Returns false if the server was never asked.
+    /// Returns false if the server was never asked, since it had been silent.
     pub(crate) fn is_asked(&self) -> bool {
         !self.faults.contains_key(&FaultKind::NotAsked)
     }
 
-    /// Returns the received share of what was expected; 1 if nothing was expected.
+    /// Returns the amount of received data, as a share of the expected amount. Returns 1 if nothing was expected.
     pub(crate) fn reach(&self) -> f64 {
         if self.expected == 0 { 1.0 } else { self.received as f64 / self.expected as f64 }
     }
 }
 
 impl Comparison {
-    /// Judges by the interval of the shift whether there is a sure difference.
+    /// Judges by the interval of the shift if the difference is sure.
     pub(crate) fn judgement(&self) -> Judgement {
         match self.pairs >= PAIRS_MIN {
             false => Judgement::TooFewRounds,
@@ -348,7 +350,7 @@ impl Comparison {
 }
 
 impl Judgement {
-    /// Returns the words for a table; none for a sure difference.
+    /// Returns the words for a table; empty for a sure difference.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Distinguishable => "",
@@ -359,25 +361,25 @@ impl Judgement {
 }
 
 impl Report {
-    /// Returns the series of this figure in a case.
+    /// Returns the series of a contender in a case with this quantity.
     pub(crate) fn find(&self, case: &str, contender: &str, quantity: &str) -> Option<&Series> {
         self.series.iter().find(|series| {
             series.case == case && series.contender == contender && series.quantity == quantity
         })
     }
 
-    /// Returns the cases of a quantity, each once.
+    /// Returns the cases of a quantity without repetitions.
     pub(crate) fn cases(&self, quantity: &str) -> Vec<&str> {
         cases(self.series.iter().filter(|series| series.quantity == quantity))
     }
 
-    /// Returns the median of the rounds of this figure.
+    /// Returns the median of the rounds of such a series.
     pub(crate) fn median(&self, case: &str, contender: &str, quantity: &str) -> Option<f64> {
         median(&self.find(case, contender, quantity)?.values())
     }
 
-    /// Completes the report with the parts that follow from the rest: an answer if the contenders of the question are
-    /// missing, and the published figures, without a verdict if the run proves nothing.
+    /// Completes the report: adds an answer if there is none, and names the publications in the method. Takes back the
+    /// verdicts on published figures if the run proves nothing.
     pub(crate) fn complete(&mut self) {
         if self.answer.is_empty() {
             let of = |series: &&Series| series.quantity == self.quantity;
@@ -423,7 +425,7 @@ impl Report {
         }
     }
 
-    /// Returns the answer of a report with a single contender or none, which cannot compare.
+    /// Returns the sentence that only one contender was measured; empty if that is not so.
     fn of_one(&self) -> String {
         let all = self.series.iter().filter(|series| series.quantity == self.quantity);
         let contenders: BTreeSet<_> = all.map(|series| &series.contender).collect();
@@ -435,17 +437,18 @@ impl Report {
         }
     }
 
-    /// Returns true if a round has a value.
+    /// Returns true if any round has a value.
     pub(crate) fn has_values(&self) -> bool {
         self.series.iter().any(|series| series.rounds.iter().any(Option::is_some))
     }
 
-    /// Returns the reason why no verdict on a published figure is possible, in words for a table.
+    /// Returns the reason why there is no verdict on published figures, in words for a table; `None` if there may be
+    /// one.
     fn lack(&self) -> Option<&'static str> {
         self.flaw().or_else(|| self.few_pairs().map(|_| TOO_FEW_ROUNDS))
     }
 
-    /// Returns the word for a run that proves nothing, however many rounds it has.
+    /// Returns the word for a run that proves nothing, however many rounds it has; `None` for any other run.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         match self {
             of if of.invalid.is_some() => Some("invalid"),
@@ -454,7 +457,7 @@ impl Report {
         }
     }
 
-    /// Returns the answer, with a note if there are too few rounds for a sure difference.
+    /// Returns the answer. Adds a note if there are too few rounds for a sure difference.
     pub(crate) fn full_answer(&self) -> String {
         let Some(pairs) = self.few_pairs() else { return self.answer.clone() };
         let rounds = if pairs == 1 { "1 round".to_owned() } else { format!("{pairs} rounds") };
@@ -464,7 +467,7 @@ impl Report {
         )
     }
 
-    /// Returns the greatest number of pairs in a comparison, if all comparisons have too few.
+    /// Returns the greatest number of pairs in a comparison, if all comparisons have too few pairs.
     fn few_pairs(&self) -> Option<usize> {
         // The bytes of a protocol are the same in each round, so that one is enough.
         let is_fixed = |one: &&Comparison| one.unit == "B" && one.shift.low == one.shift.high;
@@ -472,12 +475,12 @@ impl Report {
         compared.map(|comparison| comparison.pairs).max().filter(|pairs| *pairs < PAIRS_MIN)
     }
 
-    /// Returns the number of rounds of the series with the most.
+    /// Returns the greatest number of rounds of a series.
     pub(crate) fn rounds(&self) -> usize {
         self.series.iter().map(|series| series.rounds.len()).max().unwrap_or(0)
     }
 
-    /// Compares each contender with `to` in each case, in the quantity of the report.
+    /// Compares each contender with `to`, in each case and in the report's quantity.
     pub(crate) fn compare_with(&mut self, to: &str) {
         let all = self.series.iter().filter(|series| series.quantity == self.quantity);
         let pairs = all
@@ -487,7 +490,7 @@ impl Report {
     }
 }
 
-/// Returns the estimate of each series. Calls `step` after each that has values.
+/// Returns the estimate of each series. Calls `step` after each series that has values.
 pub(crate) fn estimates<'a>(
     series: impl IntoIterator<Item = &'a Series>,
     step: impl Fn() + Sync,
@@ -495,7 +498,7 @@ pub(crate) fn estimates<'a>(
     Estimate::of_all(series.into_iter().map(Series::values), step)
 }
 
-/// Returns the cases of series, each once.
+/// Returns the cases of these series without repetitions.
 pub(crate) fn cases<'a>(series: impl IntoIterator<Item = &'a Series>) -> Vec<&'a str> {
     let mut cases: Vec<&str> = Vec::new();
     for series in series {
@@ -506,7 +509,7 @@ pub(crate) fn cases<'a>(series: impl IntoIterator<Item = &'a Series>) -> Vec<&'a
     cases
 }
 
-/// Compares two series of the same case in the rounds that have a value of both.
+/// Compares two series of the same case in the rounds in which both have a value.
 pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
     let (ofs, tos): (Vec<f64>, Vec<f64>) = pairs(of, to).unzip();
     Some(Comparison {
@@ -521,13 +524,13 @@ pub(crate) fn compare(of: &Series, to: &Series) -> Option<Comparison> {
     })
 }
 
-/// Returns the ratio of two series within a round; `None` if a value of `to` is zero.
+/// Returns the median of the rounds' ratios of two series; `None` if a value of `to` is zero.
 pub(crate) fn ratio(of: &Series, to: &Series) -> Option<Estimate> {
     let ratios = pairs(of, to).map(|(of, to)| (to != 0.0).then(|| of / to));
     Estimate::of(&ratios.collect::<Option<Vec<_>>>()?, &mut Random::new(1))
 }
 
-/// Returns the values of the rounds that both have.
+/// Returns the pairs of values from the rounds in which both series have one.
 fn pairs(of: &Series, to: &Series) -> impl Iterator<Item = (f64, f64)> {
     of.rounds.iter().zip(&to.rounds).filter_map(|(of, to)| Some(((*of)?, (*to)?)))
 }

@@ -1,4 +1,4 @@
-//! Measures in rounds: each round measures every contender of every case once, in a random order.
+//! Measures in rounds. Each round measures every contender in every case once, in a random order.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,10 +15,10 @@ use crate::tcp_info::Traffic;
 #[derive(Clone, Debug)]
 pub(crate) struct Cell<K> {
     pub(crate) case: String,
-    /// The place of the case on the axis, if cases are numbers.
+    /// The position of the case on the axis, if cases are numbers.
     pub(crate) x: Option<f64>,
     pub(crate) contender: String,
-    /// The data that the experiment needs to measure it.
+    /// The data with which the experiment measures this cell.
     pub(crate) key: K,
 }
 
@@ -27,25 +27,25 @@ impl<K> Cell<K> {
         Self { case: case.to_string(), x: None, contender: contender.to_string(), key }
     }
 
-    /// Puts the case at a place on the axis.
+    /// Sets the position of the case on the axis.
     pub(crate) fn at(self, x: f64) -> Self {
         Self { x: Some(x), ..self }
     }
 }
 
-/// The result of a cell in one round.
+/// The measurement of a cell in one round.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) figures: Vec<(Quantity, f64)>,
-    /// The durations that the first figure summarizes.
+    /// The durations from which the first figure was computed.
     pub(crate) durations: Histogram,
     pub(crate) expected: u64,
     pub(crate) received: u64,
     pub(crate) faults: BTreeMap<FaultKind, u64>,
     pub(crate) traffic: Option<Traffic>,
-    /// The strain. The experiment fills in the delays of sends behind their plan, the rounds the rest.
+    /// The strain. The experiment adds the delays of sends behind their plan; the rounds add everything else.
     pub(crate) strained: Strained,
-    /// True if one thread makes all of the load, and so can be too slow for the server.
+    /// True if one thread makes the whole load. That thread may be too slow for the server.
     pub(crate) is_load: bool,
     /// The shares of the time in which the server, the generator and other processes were busy, if they were measured.
     pub(crate) busy: Option<Busy>,
@@ -54,7 +54,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Makes the sample of a server that is no longer asked.
+    /// Makes the sample for a server that is no longer asked.
     fn not_asked() -> Self {
         let faults = BTreeMap::from([(FaultKind::NotAsked, 1)]);
         Self { expected: 1, faults, ..Self::default() }
@@ -65,7 +65,7 @@ impl Sample {
         [FaultKind::Stalled, FaultKind::NotAsked].iter().any(|kind| self.faults.contains_key(kind))
     }
 
-    /// Returns true if other processes used the machine meanwhile.
+    /// Returns true if other processes used the machine too much during the sample.
     fn is_disturbed(&self) -> bool {
         self.busy.is_some_and(Busy::is_disturbed)
     }
@@ -80,10 +80,10 @@ impl Sample {
     }
 }
 
-/// The most silent cells of a server that has answered in none. After them, it is asked nothing else.
+/// The most silent cells of a server that has not answered in any cell. After them, it is not asked any more.
 pub(crate) const SILENCES_MAX: usize = 8;
 
-/// Measures all cells in rounds like [`try_interleaved`], but a failure becomes a fault in its sample.
+/// Measures all cells in rounds, as [`try_interleaved`] does. A failure is a fault in a sample instead of an error.
 pub(crate) fn interleaved<S: AsMut<Pace>, K>(
     session: &mut S,
     quantity: Quantity,
@@ -96,10 +96,12 @@ pub(crate) fn interleaved<S: AsMut<Pace>, K>(
     series
 }
 
-/// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends it after the present sample;
-/// the results so far stay. A cell whose server is silent for longer than the patience is not asked again: its first
-/// silence counts, also in the warm-up, and later rounds have no value. A server that is silent in the first
-/// [`SILENCES_MAX`] cells is not asked in the others.
+/// Measures all cells in rounds. `quantity` is the first figure of each sample. Ctrl-C ends the rounds after the
+/// current sample; the results so far are kept.
+///
+/// A cell is not asked again after its server was silent for longer than the patience. That first silence counts, even
+/// in the warm-up, and later rounds have no value. If a server is silent in the first [`SILENCES_MAX`] cells, it is not
+/// asked in the other cells.
 ///
 /// # Errors
 /// The first error of `measure`, which ends the rounds.
@@ -152,7 +154,7 @@ pub(crate) fn try_interleaved<S: AsMut<Pace>, K, E>(
     Ok(cells.flat_map(|(cell, taken)| series(quantity, cell, &taken.samples)).collect())
 }
 
-/// Takes a sample, and takes it again while it is disturbed. The last one counts.
+/// Takes a sample. Takes it again if it is disturbed, up to `retries` times. The last one counts.
 fn undisturbed<E>(
     retries: usize,
     mut take: impl FnMut() -> Result<Sample, E>,
@@ -169,10 +171,10 @@ fn undisturbed<E>(
 
 #[derive(Debug, Default)]
 struct CellSamples {
-    /// A sample for each round that counts.
+    /// The samples, one for each round that counts.
     samples: Vec<Sample>,
-    /// The next sample of a cell that is not asked again: the silence itself if that was in the warm-up, and otherwise an
-    /// empty sample.
+    /// The next sample of a cell that is not asked again. It has the silence if that was in the warm-up; otherwise it
+    /// is empty.
     silence: Option<Sample>,
 }
 
@@ -194,7 +196,7 @@ impl CellSamples {
     }
 }
 
-/// Makes a series of each figure. The first quantity gets one even without a figure.
+/// Makes a series for each quantity of the samples. `first` gets a series even if no sample has it.
 pub(crate) fn series<K>(first: Quantity, cell: &Cell<K>, samples: &[Sample]) -> Vec<Series> {
     let mut quantities = vec![first];
     for (quantity, _) in samples.iter().flat_map(|sample| &sample.figures) {

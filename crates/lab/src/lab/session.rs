@@ -1,4 +1,4 @@
-//! The session of the lab: the server, the link and the pace, which all experiments share.
+//! The session of the lab. It has the server, the link and the pace, which all experiments share.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,12 +20,12 @@ use super::report::{Quantity, REACH_MIN, Report, Series};
 use super::rounds::SILENCES_MAX;
 use super::target::Target;
 
-/// The pause of the publication's client (B) after each answer to a poll.
+/// The pause of the publication's client (B) after each answer.
 pub(crate) const POLL_PAUSE: Duration = Duration::from_millis(150);
-/// The default number of rounds, enough for useful intervals.
+/// The default number of rounds. It is enough for useful intervals.
 const ROUNDS: usize = 10;
 const QUICK_ROUNDS: usize = 4;
-/// The patience of a quick run. With it, a server that is silent in ten cases costs less than a minute.
+/// The patience of a quick run. A server that is silent in ten cases then costs less than a minute.
 const QUICK_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -39,13 +39,13 @@ pub(crate) struct Settings {
     pub(crate) wish: Wish,
 }
 
-/// The user's stream, for which `advise` recommends a transport.
+/// The user's stream. `advise` recommends a transport for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) rate: Rate,
     pub(crate) bytes: usize,
     pub(crate) readers: u64,
-    /// The time to a reader in one direction. Default: that of the run's link.
+    /// The delay to a reader in one direction. Default: that of the run's link.
     pub(crate) distance: Option<Duration>,
     /// The pause of a poll after each answer.
     pub(crate) poll_every: Duration,
@@ -56,16 +56,17 @@ pub(crate) struct Session {
     pub(crate) target: Target,
     pub(crate) settings: Settings,
     pub(crate) pace: Pace,
-    /// The kernel's emulation of links, once it is needed. It is dropped before the relays.
+    /// The kernel's emulation of links; `None` until it is needed. It is dropped before the relays.
     netem: Option<Netem>,
     relays: Vec<Relay>,
     checked: Vec<(Link, Checked)>,
-    /// A reference server with TLS, once an experiment needs it.
+    /// A reference server with TLS; `None` until an experiment needs it.
     secure: Option<Target>,
 }
 
 impl Session {
-    /// Begins a run. `part` is for the bar: the name of the experiment, and its number among several.
+    /// Begins a run. `part` is the text before the bar: the name of the experiment, and its number if there are
+    /// several.
     pub(crate) fn new(
         target: Target,
         settings: Settings,
@@ -80,20 +81,21 @@ impl Session {
         Self { target, settings, pace, relays, checked, secure, netem }
     }
 
-    /// Returns the place of the server's web port behind the link of this run.
+    /// Returns the place of the server's web port, behind the link of this run.
     pub(crate) fn web(&mut self) -> anyhow::Result<Place> {
         let link = self.settings.link.clone();
         self.web_behind(&link)
     }
 
-    /// Returns the place of the server's web port behind a link.
+    /// Returns the place of the server's web port, behind `link`.
     pub(crate) fn web_behind(&mut self, link: &Link) -> anyhow::Result<Place> {
         let behind = self.behind(self.target.web(), link)?;
         let Place { address, patience, .. } = behind;
         Ok(Place { address, patience, ..self.target.place() })
     }
 
-    /// Returns the place of a reference server with TLS, behind the link.
+    /// Returns the place of a reference server with TLS, behind the link of this run. Returns `None` if the lab has not
+    /// started the measured server.
     pub(crate) fn secure_web(&mut self) -> anyhow::Result<Option<Place>> {
         if self.target.pid().is_none() {
             return Ok(None);
@@ -108,13 +110,14 @@ impl Session {
         Ok(Some(Place { tls, ..self.behind(address, &link)? }))
     }
 
-    /// Returns the place of the reference server's port for the multiplexed protocol over TCP, behind the link.
+    /// Returns the place of the reference server's port for the multiplexed protocol over TCP, behind the link of this
+    /// run.
     pub(crate) fn tcp(&mut self) -> anyhow::Result<Option<Place>> {
         let link = self.settings.link.clone();
         self.target.tcp().map(|address| self.behind(address, &link)).transpose()
     }
 
-    /// Returns the place of the reference server's TCP echo, behind the link.
+    /// Returns the place of the reference server's TCP echo, behind the link of this run.
     pub(crate) fn tcp_echo(&mut self) -> anyhow::Result<Option<Place>> {
         let link = self.settings.link.clone();
         self.target.tcp_echo().map(|address| self.behind(address, &link)).transpose()
@@ -136,7 +139,8 @@ impl Session {
         Ok(place)
     }
 
-    /// Starts a relay that emulates the link, or a plain one whose link the kernel emulates.
+    /// Starts a relay that emulates the link. If the kernel emulates the link, the relay only listens at the link's
+    /// address.
     fn relay(&mut self, link: &Link, server: SocketAddr) -> anyhow::Result<Relay> {
         let seed = self.pace.random.next();
         if !self.settings.has_netem {
@@ -151,7 +155,7 @@ impl Session {
         Relay::start_at(ip, &direct, server, seed).context("starting a relay behind the link")
     }
 
-    /// Makes a report with the parts that all experiments have in common.
+    /// Makes a report with the parts that are the same for all experiments.
     pub(crate) fn report(
         &self,
         experiment: &str,
@@ -182,7 +186,7 @@ impl AsMut<Pace> for Session {
     }
 }
 
-/// Returns a sentence about the cases that were not asked, if there are any.
+/// Returns a sentence about the cells that were not asked; `None` if all were asked.
 fn not_asked(series: &[Series]) -> Option<String> {
     let cells = |of: &mut dyn Iterator<Item = &Series>| {
         of.map(|series| (&series.case, &series.contender)).collect::<BTreeSet<_>>().len()
@@ -196,8 +200,8 @@ fn not_asked(series: &[Series]) -> Option<String> {
     })
 }
 
-/// Returns the reason why the run is invalid, if there is one: a contender got less than nine tenths of its data, fewer
-/// than nine tenths of its rounds have the report's figure, or the generator could not keep up.
+/// Returns the reason why the run is invalid; `None` if it is valid. A contender may have got less than nine tenths of
+/// its data. Fewer than nine tenths of its rounds may have the report's figure. Or the generator could not keep up.
 fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
     let (asked, others): (Vec<_>, Vec<_>) = series.iter().partition(|series| series.is_asked());
     for of in asked.into_iter().chain(others) {

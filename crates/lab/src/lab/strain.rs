@@ -1,5 +1,5 @@
-//! Measures the strain on the generator: the delay of its timers, and its CPU time. A generator that cannot keep up would
-//! measure itself.
+//! Measures the strain on the generator: the delay of its timers, and its CPU time. If the generator cannot keep up, it
+//! measures itself instead of the server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,30 +13,32 @@ use super::numbers::figure;
 use super::theory::ms;
 use crate::histogram::Histogram;
 
-/// The time between two looks at the clock: short enough for some in each sample, and long enough to cost nothing.
+/// The time between two readings of the clock. It is short enough for several readings in each sample, and long enough
+/// to cost nothing.
 const TICK: Duration = Duration::from_millis(5);
-/// The longest delay of timers (99th percentile). With a longer one, latencies are those of this machine, and not of the
-/// server.
+/// The greatest delay of timers (99th percentile). With a greater one, latencies are those of this machine, and not of
+/// the server.
 const LAG_MAX: Duration = Duration::from_millis(10);
-/// The greatest share of the time that the load's thread may be busy. A busier one may be slower than the server.
+/// The greatest share of the time in which the load's thread may be busy. A busier thread may be slower than the
+/// server.
 const BUSY_MAX: f64 = 0.95;
 
-/// The strain while a contender was measured.
+/// The strain on the generator while a contender was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub(crate) struct Strain {
     /// The 99th percentile of the delay of timers.
     pub(crate) lag_ms_p99: Option<f64>,
-    /// The 99th percentile of the delay of sends behind their plan, if there is a plan.
+    /// The 99th percentile of the delay of sends behind their plan; `None` if there is no plan.
     #[serde(default)]
     pub(crate) behind_ms_p99: Option<f64>,
     /// The CPU seconds of this process in each second.
     pub(crate) cpu: f64,
-    /// The CPU seconds of the thread that makes all of the load, in each second, if there is such a thread.
+    /// The CPU seconds in each second of the thread that makes the whole load; `None` if there is no such thread.
     pub(crate) busy: Option<f64>,
 }
 
 impl Strain {
-    /// Returns the greater one of each figure.
+    /// Returns the greater value of each figure.
     pub(crate) fn worse(self, other: Self) -> Self {
         let greater = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.max(other)),
@@ -50,7 +52,7 @@ impl Strain {
         }
     }
 
-    /// Returns the reason why the generator could not keep up, if so.
+    /// Returns the reason why the generator could not keep up; `None` if it could.
     pub(crate) fn excess(&self) -> Option<String> {
         let is_late = |lag: &f64| *lag > ms(LAG_MAX);
         if let Some(late) = self.late_ms_p99().filter(is_late) {
@@ -67,7 +69,7 @@ impl Strain {
         Some(format!("the generator was busy for {:.0} % of the time", busy * 100.0))
     }
 
-    /// Returns the greater one of the delays of timers and of sends.
+    /// Returns the greater of two delays: that of timers, and that of sends.
     pub(crate) fn late_ms_p99(&self) -> Option<f64> {
         self.worse(Self { lag_ms_p99: self.behind_ms_p99, ..Self::default() }).lag_ms_p99
     }
@@ -78,7 +80,8 @@ impl Strain {
 pub(crate) struct Strained {
     /// The delays of timers.
     lag: Histogram,
-    /// The delays of sends behind their plan. They are kept apart from those of timers, which are many more.
+    /// The delays of sends behind their plan. They are apart from the delays of timers, since there are many more of
+    /// those.
     pub(crate) behind: Histogram,
     time: Duration,
     cpu: Duration,
@@ -94,7 +97,7 @@ impl Strained {
         self.thread += other.thread;
     }
 
-    /// Returns the strain; `None` if no time was measured. `is_load` is true if the watched thread makes all of the load.
+    /// Returns the strain; `None` if no time has passed. `is_load` is true if the measured thread makes the whole load.
     pub(crate) fn strain(&self, is_load: bool) -> Option<Strain> {
         let share = |cpu: Duration| cpu.as_secs_f64() / self.time.as_secs_f64();
         let late = |of: &Histogram| of.percentile(0.99).map(ms);
@@ -107,14 +110,15 @@ impl Strained {
     }
 }
 
-/// Watches this process until it is dropped. The delay of timers is watched only after [`StrainMeter::start`].
+/// Measures this process until it is dropped. It measures the delay of timers only if it was made with
+/// [`StrainMeter::start`].
 #[derive(Debug, Default)]
 pub(crate) struct StrainMeter {
     is_over: Arc<AtomicBool>,
     lag: Arc<Mutex<Histogram>>,
 }
 
-/// A moment, on each of the clocks.
+/// A moment, as a time on each of the clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     time: Instant,
@@ -141,7 +145,7 @@ impl StrainMeter {
         meter
     }
 
-    /// Returns the measurements since `begun`; those of a thread are of the calling one.
+    /// Returns the measurements since `begun`. Those of a thread are about the calling thread.
     pub(crate) fn since(&self, begun: Moment) -> Strained {
         let now = Moment::now();
         let mut lag = self.lag.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +165,7 @@ impl Drop for StrainMeter {
     }
 }
 
-/// Sleeps for this time, and returns by how much it was longer.
+/// Sleeps for this time. Returns the additional time that the sleep took.
 pub(crate) fn late(time: Duration) -> Duration {
     let begun = Instant::now();
     thread::sleep(time);

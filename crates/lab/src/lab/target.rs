@@ -1,4 +1,4 @@
-//! The measured server: one that the lab starts, or one of the user's.
+//! The measured server. The lab starts it, or the user names it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -15,10 +15,10 @@ use super::probe::{Http, Place, Tls};
 use crate::server::{Server, Service};
 use crate::server_url::ServerUrl;
 
-/// The path of an Anemone server's echo.
+/// The path of the echo of an Anemone server.
 const ECHO: &str = "/echo";
 
-/// Returns true if the name of a server is that of a file.
+/// Returns true if the user's name for a server is that of a file.
 pub(crate) fn is_file(server: &str) -> bool {
     !server.contains("://") && !server.starts_with("unix:")
 }
@@ -30,15 +30,15 @@ pub(crate) enum Target {
         url: String,
         address: SocketAddr,
         host: String,
-        /// The TLS configuration, if its URL asks for TLS.
+        /// The TLS configuration; `None` if the URL does not ask for TLS.
         tls: Option<Box<Tls>>,
         offer: Option<Box<Description>>,
     },
-    /// A server that an agent has started on a second machine.
+    /// A server on a second machine that an agent has started.
     Far(Box<Agent>),
 }
 
-/// The reference server, which the lab starts as a process.
+/// The reference server, a process that the lab starts.
 #[derive(Debug)]
 pub(crate) struct Reference {
     server: Server,
@@ -48,12 +48,12 @@ pub(crate) struct Reference {
 }
 
 impl Target {
-    /// Starts this program itself as a server, on free ports of this machine.
+    /// Starts this program as a server on free ports of this machine.
     pub(crate) fn start_reference() -> anyhow::Result<Self> {
         Self::start_reference_with(&[], &[])
     }
 
-    /// Starts a reference server with more arguments, and with these environment variables.
+    /// Starts a reference server with further arguments and environment variables.
     pub(crate) fn start_reference_with(
         more: &[&str],
         variables: &[(&str, &str)],
@@ -93,7 +93,7 @@ impl Target {
         Ok(Self::Reference(Reference { server, web, tcp, tcp_echo }))
     }
 
-    /// Returns the server at a URL, or the one that a file describes.
+    /// Returns the server at a URL, or the server that a file describes.
     pub(crate) fn named(server: &str) -> anyhow::Result<Self> {
         if !is_file(server) {
             let target = Self::at(server)?;
@@ -114,7 +114,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Checks that the server answers, and, without a description, that it is Anemone.
+    /// Checks that the server answers. Without a description, it must be an Anemone server.
     fn check(&self) -> anyhow::Result<()> {
         const HEALTH: &str = "/health";
         let (host, place) = (self.host(), self.place());
@@ -134,7 +134,7 @@ impl Target {
         Ok(())
     }
 
-    /// Returns the agent that publishes, if there is one.
+    /// Returns the agent that publishes; `None` if there is no agent.
     pub(crate) fn agent(&mut self) -> Option<&mut Agent> {
         match self {
             Self::Far(agent) => Some(agent),
@@ -142,12 +142,12 @@ impl Target {
         }
     }
 
-    /// Returns true for a server that a lab has started, here or through an agent, with limits that suit the experiments.
+    /// Returns true for a server that a lab or an agent has started. Its limits suit the experiments.
     pub(crate) fn is_own(&self) -> bool {
         !matches!(self, Self::Url { .. })
     }
 
-    /// Returns the description of the server, if it has one. Otherwise it is an Anemone server.
+    /// Returns the description of the server; `None` for an Anemone server.
     pub(crate) fn offer(&self) -> Option<&Description> {
         match self {
             Self::Url { offer, .. } => offer.as_deref(),
@@ -159,13 +159,13 @@ impl Target {
         self.offered_echo_socket().context(missing("websocket in [echo]"))
     }
 
-    /// Returns the path of the WebSocket echo, if there is one.
+    /// Returns the path of the WebSocket echo; `None` if the server has none.
     pub(crate) fn offered_echo_socket(&self) -> Option<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.websocket.as_deref());
         path.map(str::to_owned)
     }
 
-    /// Returns the path that echoes the body of a `POST`.
+    /// Returns the path of an echo of a `POST`'s body.
     pub(crate) fn echo_http(&self) -> anyhow::Result<String> {
         let path = self.offer().map_or(Some(ECHO), |offer| offer.echo.http.as_deref());
         path.map(str::to_owned).context(missing("http in [echo]"))
@@ -218,7 +218,7 @@ impl Target {
         }
     }
 
-    /// Returns the process of the server, if it is one that the lab has started.
+    /// Returns the process id of the server; `None` if the lab has not started it.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Reference(reference) => Some(reference.server.pid()),
@@ -226,7 +226,7 @@ impl Target {
         }
     }
 
-    /// Returns the value of the field `Host`.
+    /// Returns the server's value for the field `Host`.
     pub(crate) fn host(&self) -> String {
         match self {
             Self::Reference(reference) => reference.web.to_string(),
@@ -264,13 +264,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// Makes the error of an experiment that needs an entry which a server's description lacks.
+/// Makes the error for an experiment that needs an entry of the server's description, if the description lacks it.
 pub(crate) fn missing(what: &str) -> WrongUse {
     WrongUse(format!("the file has no {what}"))
 }
 
-/// Returns the first address where something listens, or else the first. `localhost` has two, and many servers listen on
-/// only one.
+/// Returns the first address at which something listens, or otherwise the first address. `localhost` has two addresses,
+/// and many servers listen at only one.
 fn reachable(addresses: Vec<SocketAddr>) -> Option<SocketAddr> {
     const LOOK: Duration = Duration::from_secs(3);
     let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK).is_ok();

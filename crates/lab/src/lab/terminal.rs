@@ -2,12 +2,13 @@
 
 use std::io::{self, IsTerminal, Write as _};
 
-/// Writes a line to standard error, with foreign text in it made printable. Ignores errors.
+/// Writes a line to standard error. Makes foreign text in it printable. Ignores errors.
 pub(crate) fn tell(words: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(words));
 }
 
-/// Writes a text of several lines to standard output. A pipe or a file gets it unchanged.
+/// Writes text of several lines to standard output. Escapes control characters in it if the output is a terminal. A
+/// pipe or a file gets the text unchanged.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(shown(text, output.is_terminal()).as_bytes())
@@ -20,7 +21,7 @@ fn shown(text: &str, is_terminal: bool) -> String {
     }
 }
 
-/// Escapes the characters that a terminal would obey.
+/// Escapes the characters that would control a terminal.
 pub(crate) fn printable(text: &str) -> String {
     anemone_wire::printable(text).into_owned()
 }

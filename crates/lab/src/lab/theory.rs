@@ -1,11 +1,11 @@
 //! The latency of a stream of events in theory (part B of the experiments), in milliseconds.
 //!
-//! `d` is the delay in one direction. `round_trips` is the number of further round trips of each request: 0 on a kept
-//! connection, 1 on a new one. Events come every `period`, and a poll waits for `pause` after each answer.
+//! `d` is the delay in one direction. `round_trips` is the number of round trips of each request before it is sent: 0
+//! on a kept connection, 1 on a new one. Events come every `period`, and a poll waits for `pause` after each answer.
 
 use std::time::Duration;
 
-/// Returns a time in milliseconds, with fractions.
+/// Returns a time in milliseconds, with decimals.
 pub(crate) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -15,12 +15,13 @@ pub(crate) fn stream(d: f64) -> f64 {
     d
 }
 
-/// Returns the latency of polling: an event waits half a cycle on average.
+/// Returns the latency of polling. On average, an event waits for half of a cycle.
 pub(crate) fn poll(d: f64, round_trips: f64, pause: f64) -> f64 {
     d + (pause + 2.0 * d * (1.0 + round_trips)) / 2.0
 }
 
-/// Returns the latency of long polling: that of a stream, until a cycle takes longer than the time between two events.
+/// Returns the latency of long polling. It is that of a stream until a cycle takes longer than the time between two
+/// events.
 pub(crate) fn long_poll(d: f64, round_trips: f64, period: f64) -> f64 {
     let cycle = 2.0 * d * (1.0 + round_trips);
     if cycle <= period { d } else { d + cycle / 2.0 }
@@ -38,8 +39,8 @@ mod tests {
         assert_eq!(long_poll(126.0, 0.0, 250.0), 252.0);
         assert_eq!(long_poll(63.0, 1.0, 250.0), 189.0);
     }
-    /// Simulates 300 s of the published client, which reads a sensor, and returns the mean latency. Every 10 s, polls begin
-    /// in another phase.
+    /// Simulates the published client for 300 s. It reads a sensor. Returns the mean latency. Every 10 s, its polls
+    /// begin in another phase.
     fn simulated(d: f64, is_long: bool, random: &mut Random) -> f64 {
         const PERIOD: f64 = 250.0;
         const PAUSE: f64 = 150.0;

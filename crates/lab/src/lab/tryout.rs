@@ -1,4 +1,4 @@
-//! Tries every entry of a server's description once, so that a wrong path or pointer is reported before an hour of
+//! Tries every entry of a server's description once. A wrong path or pointer is thus reported before an hour of
 //! measurements.
 
 use std::fmt;
@@ -13,13 +13,13 @@ use super::probe::{
     EVENT_BYTES_MIN, Fault, Feed, Http, Piece, Place, Source, Stall, Transport, WebSocket, number,
 };
 
-/// The longest wait for an answer. A later answer is not reported as wrong.
+/// The longest wait for an answer. An entry whose answer comes later is not reported as wrong.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The time between two events, which are published until a reader has one.
+/// The time between two events. They are published until a reader has got one.
 const PERIOD: Duration = Duration::from_millis(100);
 const OK: u16 = 200;
 
-/// The topic to try: that of `wind`, in place of those of all experiments.
+/// The topic to try. It is that of `wind`, and stands for those of all experiments.
 const TOPIC: &str = "/topics/scratch-lab-wind";
 const ECHO: &str = "/echo";
 const NOT_FOUND: u16 = 404;
@@ -28,7 +28,7 @@ const NOT_FOUND: u16 = 404;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lack {
     Echo,
-    /// Topics that the lab may publish to.
+    /// The topics to which the lab may publish.
     Topics,
 }
 
@@ -41,7 +41,8 @@ impl fmt::Display for Lack {
     }
 }
 
-/// Returns the services for experiments that an Anemone server lacks. Other failures are reported when they are measured.
+/// Returns the services that the experiments need and that an Anemone server lacks. Ignores other failures, since the
+/// measurements will report them.
 pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
     let place = Place { patience: PATIENCE, ..place.clone() };
     let publish = || Http::connect(&place)?.publish(TOPIC, 0, EVENT_BYTES_MIN);
@@ -51,7 +52,7 @@ pub(crate) fn lacks(place: &Place) -> Vec<Lack> {
     tried.into_iter().filter(|(_, tried)| is_missing(tried)).map(|(lack, _)| lack).collect()
 }
 
-/// An entry of a description that does not work.
+/// An entry of a description that does not work, with its fault.
 #[derive(Debug)]
 pub(crate) struct EntryFault {
     entry: &'static str,
@@ -59,7 +60,7 @@ pub(crate) struct EntryFault {
 }
 
 impl EntryFault {
-    /// Returns true if the server has nothing at this path.
+    /// Returns true if the server has nothing at the path of the entry.
     pub(crate) fn is_wrong_path(&self) -> bool {
         matches!(self.fault, Fault::Refused { status: NOT_FOUND, .. })
     }
@@ -71,7 +72,7 @@ impl fmt::Display for EntryFault {
     }
 }
 
-/// Tries each entry of the description once, and returns those that do not work.
+/// Tries each entry of the description once. Returns the entries that do not work.
 pub(crate) fn faults(place: &Place, offer: &Description) -> Vec<EntryFault> {
     let place = Place { patience: PATIENCE, ..place.clone() };
     let mut tried = Vec::new();
@@ -124,7 +125,7 @@ fn publish(place: &Place, stream: &StreamPaths) -> Result<(), Fault> {
     Http::connect(place)?.publish(&stream.publish, 0, EVENT_BYTES_MIN)
 }
 
-/// Publishes events, and reads until one of them comes.
+/// Publishes events, and reads until one of them has come.
 fn read(place: &Place, stream: &StreamPaths, transport: Transport) -> Result<(), Fault> {
     let path = stream.target(transport, "").unwrap_or_default();
     let form = Form::Plain(stream.poll(transport));

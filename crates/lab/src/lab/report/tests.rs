@@ -1,4 +1,4 @@
-//! Makes reports and series for tests, and tests reports.
+//! Helpers that make reports and series for tests, and the tests of reports.
 
 use super::*;
 
