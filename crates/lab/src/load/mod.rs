@@ -2,9 +2,6 @@
 //!
 //! `frames` prepares the bytes to send and the bytes to expect before the clock starts. A message costs the generator a
 //! copy into the kernel, a copy out of it, and a comparison.
-//!
-//! `frames` prepares the bytes to send and those to expect before the clock starts. A message costs the generator a
-//! copy into the kernel, a copy out of it and a comparison.
 
 mod audience;
 mod calls;

@@ -3,9 +3,6 @@
 //!
 //! The latency of a delivery is measured from the planned time of its event. So a delay of the publisher makes
 //! deliveries late, and is not hidden.
-//!
-//! The latency of a delivery counts from the planned time of its event, so a delayed publisher makes deliveries late
-//! instead of hiding the delay.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -2,9 +2,6 @@
 //!
 //! The bench starts the measured servers itself, so it can trust them. They can make their own certificates, and no
 //! file is needed.
-//!
-//! The bench starts the servers that it measures, so it knows them. They can therefore make their own certificates, and
-//! need no file.
 
 use std::sync::Arc;
 

@@ -3,9 +3,6 @@
 //!
 //! Owns the publisher, the readers and the medians of the rounds. The experiments choose the readers, and interpret the
 //! figures.
-//!
-//! Owns the publisher, the readers and the medians of the rounds. The experiments choose the readers, and interpret the
-//! figures.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -2,9 +2,6 @@
 //!
 //! They are written by hand. If a client copied, buffered or woke another thread, its time would be measured together
 //! with that of the server.
-//!
-//! They are written by hand: a client that copies, buffers or wakes another thread would be measured together with the
-//! server.
 
 mod feed;
 mod http;

@@ -2,9 +2,6 @@
 //!
 //! A head, a small answer or an event must come within the patience. Only long data may take longer, and only as much
 //! longer as the slowest link needs.
-//!
-//! A head, a small answer or an event must come within the patience. Only long data may take longer, and only as much as
-//! the slowest link needs for it.
 
 use std::time::{Duration, Instant};
 
