@@ -143,7 +143,7 @@ fn encode(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The paths of the server below which topics and runs are. A path before them belongs to a proxy.
+/// The paths below which a server has its topics and its runs. A path before them belongs to a proxy.
 const OWN_PATHS: [&str; 2] = ["/topics/", "/runs/"];
 
 /// The most paths that are tried to find the server for a multiplexed connection.

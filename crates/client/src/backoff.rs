@@ -53,7 +53,7 @@ impl Backoff {
 
     /// Counts a failure. Returns the delay before the next attempt, or `None` to give up. `chance` is from 0 to 1 and
     /// determines half of the delay: clients that lost their server together then do not return together. `asked` is
-    /// the delay that the server asked for, and the least one.
+    /// the delay that the server asked for; the delay is never less.
     pub(crate) fn next_delay(&mut self, chance: f64, asked: Option<Duration>) -> Option<Duration> {
         let longest = self.longest()?;
         let delay = longest.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0);

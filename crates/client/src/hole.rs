@@ -1,4 +1,4 @@
-//! Events that are missing without a gap from the server.
+//! Missing events that the server did not report as a gap.
 
 use crate::Position;
 

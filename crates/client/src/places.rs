@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    /// Begins a new connection. The server sends the items again that were not reported.
+    /// Begins a new connection. On it, the server repeats the items that were not reported.
     pub(crate) fn reconnect(&mut self) {
         match self {
             Self::One(tracker) => tracker.reconnect(),

@@ -68,9 +68,9 @@ pub struct Subscribe {
 impl Subscribe {
     /// Creates a subscription to the topic or run at `url`; with [`Subscribe::topic`], to several topics.
     ///
-    /// The URL begins with `http://` or `ws://`, which mean the same, or with `https://` or `wss://`, which mean the
-    /// same; or it is `tcp://HOST:PORT/topics/NAME` or `unix:SOCKET:/topics/NAME`. The parameters `after`, `since` and
-    /// `mode` are taken from its query.
+    /// The URL begins with `http://`, `https://`, `ws://` or `wss://`, or it is `tcp://HOST:PORT/topics/NAME` or
+    /// `unix:SOCKET:/topics/NAME`. `ws` means the same as `http`, and `wss` the same as `https`. The parameters
+    /// `after`, `since` and `mode` are taken from its query.
     pub fn new(url: impl Into<String>) -> Self {
         Self::with_options(url.into(), Options::default())
     }

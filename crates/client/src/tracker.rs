@@ -48,7 +48,7 @@ impl Tracker {
         self.repeated
     }
 
-    /// Begins a new connection. The server sends the items again that were not reported.
+    /// Begins a new connection. On it, the server repeats the items that were not reported.
     pub(crate) fn reconnect(&mut self) {
         self.skipped = 0;
     }

@@ -12,8 +12,8 @@
 //!  "t0":1789000000123.456}
 //! ```
 //!
-//! - `load`: the share of time over the last interval in which the cores were busy, in percent, as the mean of all
-//!   cores. `cores`: the same for each core.
+//! - `load`: how busy the machine was over the last interval, in percent. It is the mean of all cores. `cores`: the
+//!   same for each core.
 //! - `memory`: the total, and the part that programs can still get.
 //! - `network`: all interfaces together, except loopback; `loopback`: the loopback interface. `bytes` and `packets` are
 //!   the system's counts since the interfaces came up. The rates are means over the last interval.

@@ -99,7 +99,7 @@ pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<
     Ok(Measured { report, goals: goals(works), layouts: vec![layout(works[0]), idle_layout()] })
 }
 
-/// Returns a cell for every contender of all work, and one for the server without connections.
+/// Returns a cell for each contender in each work, and one for the server without connections.
 fn cells(session: &BenchSession, works: &[Work]) -> Vec<Cell<Option<(Work, Contender)>>> {
     let mut cells = Vec::new();
     for work in works {

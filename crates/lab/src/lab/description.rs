@@ -47,11 +47,11 @@ pub(crate) struct Poll {
     path: String,
     /// The position of the first poll.
     first: String,
-    /// The place in the answer of the next position, as a JSON Pointer (RFC 6901).
+    /// A JSON Pointer (RFC 6901) to the next position in the answer.
     pub(crate) next: String,
-    /// The place in the answer of the list of events.
+    /// A JSON Pointer to the list of events in the answer.
     pub(crate) events: String,
-    /// The place of the data in an item of that list; empty if the item itself is the data.
+    /// A JSON Pointer to the data in an item of that list; empty if the item itself is the data.
     #[serde(default)]
     pub(crate) data: String,
 }

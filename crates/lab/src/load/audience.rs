@@ -1,4 +1,4 @@
-//! Drives the connections of a broadcast from one epoll set. All of them get the messages of one.
+//! Drives the connections of a broadcast from one epoll set. One connection sends the messages, and all get them.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

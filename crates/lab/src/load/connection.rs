@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use super::fragments::Fragments;
 use super::{Frames, is_transient};
 
-/// The decision if another message follows each reply.
+/// The decision to send another message after each reply, or none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refill {
     Yes,

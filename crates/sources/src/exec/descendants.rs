@@ -66,8 +66,8 @@ pub(super) fn are_left_in_group(program: Pid) -> bool {
     !ARE_KNOWN && test_kill_process_group(program).is_ok()
 }
 
-/// Sends a signal to all descendants of this process, which is the guard of a program. Returns them. Ignores errors: a
-/// process may have ended meanwhile, or belong to another user (a set-user-ID program).
+/// Sends a signal to all descendants of this process, which is the guard of a program. Returns their process ids.
+/// Ignores errors: a process may have ended meanwhile, or belong to another user (a set-user-ID program).
 ///
 /// Each process group gets the signal as a whole, so that no process escapes by starting another one at that moment.
 /// All members of these groups are descendants, since the guard leads a session.

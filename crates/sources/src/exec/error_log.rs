@@ -17,9 +17,9 @@ const LOG_LINE_CHARS_MAX: usize = 1000;
 /// The name of a program in the log.
 #[derive(Clone, Debug)]
 pub(super) enum LoggedAs {
-    /// The topic of a source.
+    /// The topic, for a program that is a source.
     Topic(String),
-    /// The path of a service, for a run of it.
+    /// The path of the service, for a program that does the work of a run.
     Service(String),
 }
 

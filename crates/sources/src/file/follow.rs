@@ -316,8 +316,8 @@ impl Follower {
         Turn::Restarted(Some(Missing::Rest(position)))
     }
 
-    /// Returns a file beside the open one that contains the bytes that were read, and was written to at that time or
-    /// later.
+    /// Returns a file beside the open one that contains the bytes that were read. Searches only files that were written
+    /// to after that, or at the same time.
     fn find_copy(&self, place: &Place, but: Id) -> Option<(PathBuf, OpenFile)> {
         let mut found = siblings(&self.path).unwrap_or_default();
         found.retain(|file| {

@@ -4,7 +4,7 @@
 //! wind is a seeded model (a mean wind, gusts, a fan that swings, sometimes a calm), or a recording.
 //!
 //! An emulator that is killed (`SIGKILL`) leaves its link behind. The system may then give the name of the
-//! pseudo-terminal to another program, such as a shell. To open the link then fails if it leads nowhere or to a
+//! pseudo-terminal to another program, such as a shell. Opening the link then fails if it leads nowhere or to a
 //! [terminal in use](crate::serial::SerialError::Terminal). The next emulator with the same link replaces it.
 //!
 //! While the instrument measures, it sends by itself at its rate (`M1`, `M2`, `M5`), or sends a message for each poll
