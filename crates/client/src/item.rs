@@ -71,8 +71,8 @@ pub enum Item {
         /// The event, the gap, the skipped events or the end.
         item: Box<Self>,
     },
-    /// The places in all of several topics. It comes when reading begins, and after topics have joined or left. After
-    /// each event, the place in its topic is the event's position ([`Token::set`]).
+    /// A token with the places in all topics, if there are several. It comes when reading begins, and after topics have
+    /// joined or left. After each event, the place in its topic is the event's position ([`Token::set`]).
     Token(Token),
     /// A connection is open, and the server's messages are valid.
     Connected {

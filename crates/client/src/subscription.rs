@@ -95,8 +95,8 @@ impl Subscribe {
         self
     }
 
-    /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls. Several
-    /// topics: NDJSON, server-sent events, long polls.
+    /// Sets the transport. Default: a WebSocket; if that does not work, server-sent events, and then long polls.
+    /// Several topics: NDJSON, server-sent events, long polls.
     pub fn via(mut self, via: Via) -> Self {
         self.via = Some(via);
         self
@@ -220,8 +220,8 @@ impl Subscription {
     ///
     /// # Errors
     /// Returns permanent errors ([`Error::is_permanent`]) at once, and other errors after too many attempts
-    /// ([`Retry::failures_max`]). Before that, each of the others causes an [`Item::Disconnected`]. A network that asks
-    /// for a login may answer in the server's place: with a page, a redirect, a refusal without a problem, or a
+    /// ([`Retry::failures_max`]). Until then, each of the others only causes an [`Item::Disconnected`]. A network that
+    /// asks for a login may answer in the server's place: with a page, a redirect, a refusal without a problem, or a
     /// certificate that is not trusted. Once the server itself has answered, such an answer is not a permanent error.
     ///
     /// # Cancel safety

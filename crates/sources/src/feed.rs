@@ -210,7 +210,8 @@ impl Feed {
         }
     }
 
-    /// Publishes a batch. Tries again while the disk fails. Nothing of a refused batch is kept, so no event comes twice.
+    /// Publishes a batch. Tries again while the disk fails. Nothing of a refused batch is kept, so no event comes
+    /// twice.
     async fn keep_batch(&mut self, status: &mut Status, batch: &Batch) -> PublishOutcome {
         let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
         loop {

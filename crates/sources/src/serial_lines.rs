@@ -43,8 +43,8 @@ pub struct SerialLinesOptions {
     pub framing: Framing,
     /// The longest line. Default 64 KiB, see [`lines`].
     pub line_bytes_max: usize,
-    /// The time without a byte after which a line is complete, even if no line end came before it. Default 200 ms: at
-    /// 50 baud, the slowest speed, a character takes as long.
+    /// The time without a byte after which the next byte begins a line, even if no line end came before it. Default
+    /// 200 ms: at 50 baud, the slowest speed, a character takes as long.
     pub quiet: Duration,
     /// The time without a first line after which the log warns. Default 10 s.
     pub first_line_wait: Duration,

@@ -97,8 +97,8 @@ impl Publisher {
     /// Publishes a batch under a new key.
     ///
     /// # Errors
-    /// Returns permanent errors at once, and other errors after too many attempts. After too many attempts, the batch
-    /// may have been published.
+    /// Returns permanent errors at once, and other errors after too many attempts. In the second case, the batch may
+    /// have been published.
     ///
     /// # Cancel safety
     /// After dropping the future, the batch may be published or not.

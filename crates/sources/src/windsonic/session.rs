@@ -16,8 +16,8 @@ use super::parse::{ParseError, is_json, parse};
 use super::{Mode, WindsonicOptions};
 use crate::status::{State, seconds};
 
-/// The settings for polar messages, sent by themselves at 4 Hz. The unit of speed stays unchanged, since each message
-/// names it.
+/// The settings with which the instrument sends polar messages by itself at 4 Hz. The unit of speed stays unchanged,
+/// since each message names it.
 const CONTINUOUS_4_HZ: &[&str] = &["M2", "P3"];
 
 /// The setting for polar messages on request.

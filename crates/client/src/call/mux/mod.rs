@@ -93,7 +93,7 @@ impl MuxCalls {
         begin(arrived, call)
     }
 
-    /// Returns the connection for a call, and its target there.
+    /// Returns the connection for a call, and the call's target on that connection.
     async fn connection<'a>(&self, target: &'a str) -> Result<(Connection, &'a str), Error> {
         let mut kept = self.kept.lock().await;
         let of_target = kept.as_ref().and_then(|kept| Some((kept, kept.target(target)?)));
