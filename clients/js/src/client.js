@@ -1,4 +1,4 @@
-/** A client of an Anemone server, which never loses its place. README.md has examples, and all options. */
+/** A client of an Anemone server. It never loses its place in a topic. README.md has examples and all options. */
 import { kept } from "./anemone-client/body.js";
 import { Link } from "./anemone-client/link.js";
 import { Run } from "./anemone-client/run.js";
@@ -32,7 +32,7 @@ export class Client {
     this.#link = new Link(base, options, this);
   }
 
-  /** The transport in use, and what was tried: when, how long it took, and why it failed. */
+  /** The transport in use, and the tries so far: the time, the duration and the error of each. */
   get diagnosis() {
     return { transport: this.#link.transport, tries: this.#link.tries };
   }
@@ -57,7 +57,7 @@ export class Client {
   }
 
   /**
-   * Publishes an event, once, with as many tries as necessary within a minute or so.
+   * Publishes an event once, with as many tries as necessary within about a minute.
    * @param {string} name
    * @param {unknown} data
    * @param {import("./anemone-client/types.js").CallOptions} [options]
@@ -68,7 +68,7 @@ export class Client {
   }
 
   /**
-   * Calls a service. With a `key`, also a `POST` is made again if its answer got lost; without, only what is safe to repeat.
+   * Calls a service. If its answer is lost, a call is made again if that is safe; with a `key`, that is so even for a `POST`.
    * @param {string} method
    * @param {string} path
    * @param {unknown} [body]
@@ -80,7 +80,7 @@ export class Client {
   }
 
   /**
-   * Calls a service whose reply is a stream, once, and returns the items as they come: `for await (const item of client.items(…))`.
+   * Calls a service once whose reply is a stream, and returns the items as they come: `for await (const item of client.items(…))`.
    * @param {string} method
    * @param {string} path
    * @param {unknown} [body]
@@ -92,7 +92,7 @@ export class Client {
   }
 
   /**
-   * Starts a run, once, with as many tries as necessary within a minute or so.
+   * Starts a run once, with as many tries as necessary within about a minute.
    * @param {string} path
    * @param {unknown} [body]
    * @param {import("./anemone-client/types.js").CallOptions} [options]

@@ -22,7 +22,7 @@ export function concat(parts) {
 }
 
 /**
- * A body as it was when it was given, since it may be sent later, and again: text, bytes, or JSON. Without `json`, there is none, for the reason in `cause`.
+ * A body as the caller gave it, since it may be sent later, and again: text, bytes, or JSON. If there is no `json`, `cause` has the reason.
  * @typedef {string | Uint8Array | { body?: unknown, json?: string, cause?: unknown } | undefined} Kept
  */
 
@@ -42,8 +42,8 @@ export function kept(body) {
 }
 
 /**
- * Returns a body as it is sent, and adds its type: bytes as they are, any other value as JSON. With a type of the caller's
- * own, text is sent as it is, too.
+ * Returns the form of a body that is sent, and adds its type. Bytes stay as they are; any other value becomes JSON. Text stays as it is if
+ * the caller has set a type.
  * @param {Kept} given
  * @param {Headers} headers
  * @returns {string | Uint8Array | undefined}
@@ -61,7 +61,7 @@ export function encode(given, headers) {
 }
 
 /**
- * Returns true if a part of a body has nothing but its insides, such as a promise, a Map or a Blob, of which JSON makes an empty object.
+ * Returns true if JSON makes an empty object of a part of a body that is not empty, such as a promise, a Map or a Blob.
  * @param {unknown} body
  */
 function isHollow(body) {

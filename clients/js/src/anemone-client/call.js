@@ -7,11 +7,11 @@ import { isFinal, Multiplexed } from "./mux.js";
 import { ANSWER_MS_MAX, Backoff, sleep } from "./time.js";
 
 const TRIES_MAX = 5;
-/** With a key: about a minute. */
+/** The most tries of a call with a key. They take about a minute. */
 const TRIES_WITH_KEY_MAX = 16;
-/** No try begins later than this after the first, unless the caller has less time. */
+/** The longest time from the first try to the last. The caller may set a shorter one. */
 const TRIES_MS_MAX = 60_000;
-/** The statuses of refusals that pass. */
+/** The statuses of temporary refusals. */
 const BRIEF = /^(408|42[59]|50[234])$/;
 /** The codes of failures before anything is sent. */
 const UNSENT = /^(token-failed|bad-argument)$/;
@@ -19,9 +19,9 @@ const UNSENT = /^(token-failed|bad-argument)$/;
 const OF_LOG = /^(topics|runs)\/|^topics\?.*\btopic=/;
 /** The fields that a multiplexed request may have. */
 const MUX_FIELDS = /^(accept(-language)?|content-type|idempotency-key|if-(none-)?match|last-event-id|prefer)=/;
-/** Characters or bytes of a body, far below what a server takes in a message. */
+/** The most characters or bytes of a body. A server takes far more in a message. */
 const MUX_LENGTH_MAX = 2 ** 16;
-/** Characters of a path and its fields: with the rest of the line, less than the 4 KiB that a server takes. */
+/** The most characters of a path and its fields. With the rest of the line, they are less than the 4 KiB that a server takes. */
 const MUX_HEAD_MAX = 4000;
 
 /**
@@ -98,7 +98,7 @@ async function send(link, request, { signal, isSafe: isKnownSafe, triesMs = TRIE
 }
 
 /**
- * Returns why a call has failed, if neither its signal nor the client has ended it.
+ * Returns the error of a call, which is another one if its signal or the client has ended it.
  * @param {any} cause
  * @param {import("./link.js").Link} link
  * @param {AbortSignal | undefined} signal
@@ -110,8 +110,8 @@ function errorOf(cause, link, signal) {
 }
 
 /**
- * Waits until the client may call, and makes a controller that aborts when it is closed, or with the caller's signal. Abort it at the end of the
- * call, or both remember each call for ever.
+ * Waits until the client may call. Makes a controller that aborts when the client is closed, or with the caller's signal. Abort it at the
+ * end of the call: otherwise, both remember the call forever.
  * @param {import("./link.js").Link} link
  * @param {AbortSignal | undefined} signal
  */
@@ -150,7 +150,7 @@ export async function* items(link, method, path, body, options = {}) {
 }
 
 /**
- * Makes a request, and refuses what no transport would send.
+ * Makes a request. Throws if no transport could send it.
  * @param {import("./link.js").Link} link
  * @param {string} method
  * @param {string} path

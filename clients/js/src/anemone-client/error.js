@@ -24,7 +24,7 @@ export function misuse(message) {
 }
 
 /**
- * Returns the options, and the defaults of those that are not given. Refuses others.
+ * Returns the options, with the defaults of those that are not given. Throws for an unknown option.
  * @template {object} Options
  * @param {Options} defaults
  * @param {Partial<Options>} [options]
@@ -55,7 +55,7 @@ export function foreign(what) {
 }
 
 /**
- * Describes a refusal: a problem document (RFC 9457), or what something else than an Anemone server has answered.
+ * Makes the error for a refusal: of a problem document (RFC 9457), or of any answer that is not an Anemone server's.
  * @param {number} status
  * @param {string} text
  * @param {unknown} [retryAfter] seconds
@@ -73,7 +73,7 @@ export function refusal(status, text, retryAfter) {
 export const words = (value) => (typeof value === "string" ? value : "");
 
 /**
- * Parses JSON; returns undefined if it is none.
+ * Parses JSON; returns undefined if the text is not JSON.
  * @param {string} text
  */
 export function parse(text) {

@@ -1,12 +1,15 @@
 /**
- * Readings of one path that share a request: those of other tabs above all, since a browser has six connections for each server.
- * One that joins the others gets by pages what it does not have yet.
+ * Readings of one path that share a request. Most are those of other tabs, since a browser has six connections for each server. A reading
+ * that joins gets the events that it lacks from pages.
  */
 import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { page } from "./transports.js";
 
-/** The most events of the pages with which one that joins gets what it lacks, and the most pages: a busy topic is always a little ahead. */
+/**
+ * The most events of the first page for a reading that joins, and of any page; below, the most pages, since a busy topic is always a little
+ * ahead.
+ */
 const FIRST_EVENTS = 64;
 export const PAGE_EVENTS = 1000;
 const PAGES_MAX = 100;
@@ -32,14 +35,15 @@ export class Fan {
     this.#end = end;
   }
 
-  /** The place of the reading that is behind all others, up to which everything has come. */
+  /** The place of the reading that is behind all others. Everything up to there has come. */
   get #after() {
     const offset = (/** @type {string | undefined} */ place) => parsePosition(place)?.offset ?? -1;
     return [...this.#readings.keys()].map(({ options }) => options().after).sort((one, other) => offset(one) - offset(other))[0];
   }
 
   /**
-   * Returns true if a reading at this place may join: what others have asked for may not have come yet, and another epoch is another log.
+   * Returns true if a reading at this place may join: if the others have the same place, or if their place is known and this is not of
+   * another epoch.
    * @param {string | undefined} after
    */
   takes(after) {
@@ -48,7 +52,7 @@ export class Fan {
   }
 
   /**
-   * Lets a reading get what the others have; returns false if that is all there is.
+   * Reads pages until a reading has what the others have. Returns false if the topic has ended.
    * @param {Reading} reading
    * @param {(more: object) => string} target of a request of its own
    */
@@ -74,7 +78,7 @@ export class Fan {
   }
 
   /**
-   * Adds a reading, and asks again from its place if the others are ahead.
+   * Adds a reading. Makes a new request from its place if the others are ahead.
    * @param {Reading} reading
    * @returns {Promise<void>}
    */
@@ -129,7 +133,7 @@ export class Fan {
 }
 
 /**
- * Returns the number of events from one position to another; NaN if one is none, or they are of two epochs.
+ * Returns the number of events between two positions; NaN if one is missing, or if their epochs differ.
  * @param {string | undefined} from
  * @param {string | undefined} to
  */
@@ -139,7 +143,7 @@ function distance(from, to) {
 }
 
 /**
- * Returns what a gap is to a reading at a place, which may be ahead of others.
+ * Returns a gap as seen from the place of a reading, which may be ahead of others.
  * @param {import("./types.js").Gap} gap
  * @param {string | undefined} after
  * @returns {Item}

@@ -1,4 +1,4 @@
-/** The parts that need requests over HTTP. A page that has a WebSocket loads it only for a call that needs it. */
+/** Calls over HTTP. A page with a WebSocket loads this file only for a call that needs it. */
 import { decode, json } from "./body.js";
 import { ask, bytesOf, pieces, until } from "./request.js";
 import { ANSWER_MS_MAX, OPEN_MS_MAX } from "./time.js";
@@ -18,7 +18,7 @@ export async function call(link, request, signal) {
 }
 
 /**
- * Makes a call whose reply is a stream, and returns its items as they come. Who takes them slowly holds back the service.
+ * Makes a call whose reply is a stream, and returns the items as they come. A slow caller slows the service down.
  * @param {import("./link.js").Link} link
  * @param {import("./types.js").Request} request
  * @param {AbortSignal} signal

@@ -1,15 +1,15 @@
 /**
- * The parts that all readings and calls of a client share: the server's address, the choice of a transport, the multiplexed
- * connection, and what becomes of them when the network changes or the page sleeps.
+ * The parts that all readings and calls of a client share: the server's address, the choice of a transport, and the multiplexed connection.
+ * Adapts them when the network changes or the page sleeps.
  */
 import { AnemoneError, fill, misuse, typed } from "./error.js";
 import { Multiplexed } from "./mux.js";
 import { load } from "./parts.js";
 import { sleep, TIMER_MS_MAX } from "./time.js";
 
-/** The tries that are told. */
+/** The most tries that are remembered. */
 const TRIES_MAX = 100;
-/** After a longer pause, a part is not asked for again: this makes five tries. */
+/** The longest pause before a part is loaded again. It allows five tries. */
 const LOAD_PAUSE_MS_MAX = 4000;
 /** @type {import("./types.js").TransportName[]} the best first */
 const LADDER = ["tabs", "mux", "sse", "long-poll", "poll", "ndjson"];
@@ -29,7 +29,7 @@ export class Link {
   share;
   /** @type {string | Promise<string> | undefined} the token in use */
   token;
-  /** Until then, connections waited for a token, which may take its time. */
+  /** The time until which connections waited for a token. */
   heldUntil = 0;
   /** Loads a part that not every page needs. */
   load = load;
@@ -74,11 +74,11 @@ export class Link {
     if (unknown || !this.#ladder[0]) throw misuse(`there is no transport ${unknown ?? "here: pass a WebSocket"}`);
     const { signal } = this.end;
     for (const type of SIGNS.split(" ")) globalThis.addEventListener?.(type, this, { capture: true, signal });
-    /** Resolves when the transport is known, and the page is awake. */
+    /** Resolves once the transport is known and the page is awake. */
     this.ready = this.#begin();
   }
 
-  /** Shares a connection with other tabs, if this client may: the one with the lock leads, and reads for all others. */
+  /** Shares a connection with other tabs, if this client may do so. The client with the lock leads: it reads for all others. */
   async #begin() {
     this.#transports = this.#ladder;
     if (!this.#ladder.includes("tabs")) return;
@@ -147,7 +147,7 @@ export class Link {
     for (const topic of this.topics) topic.wake(isMoving);
   }
 
-  /** Leaves the server and the other tabs alone until the page is back. Nothing runs in a frozen page, so nobody could answer. */
+  /** Closes the connections to the server and to other tabs until the page is awake. A frozen page could not answer. */
   #sleep() {
     if (this.#wake) return;
     this.ready = new Promise((resolve) => (this.#wake = resolve));
@@ -168,7 +168,7 @@ export class Link {
   }
 
   /**
-   * Leaves a transport that does not work; returns false if all have been tried.
+   * Takes the next transport, since this one does not work. Returns false if all have been tried.
    * @param {string} transport
    * @param {AnemoneError} error
    */
@@ -212,7 +212,7 @@ export class Link {
   }
 
   /**
-   * Does what a part knows to do, such as `publish` of `call`, with as many tries to load it as necessary.
+   * Calls a function of a part, such as `publish` of `call`. Loads the part first, with as many tries as necessary.
    * @param {"call" | "outcome"} name
    * @param {string} verb
    * @param {...unknown} args
@@ -233,7 +233,7 @@ export class Link {
   }
 
   /**
-   * Reads over a transport until its signal aborts or the topic ends. When to try again is for the topic to decide.
+   * Reads over a transport until its signal aborts or the topic ends. The topic decides when to try again.
    * @param {import("./types.js").TransportName} via
    * @param {import("./types.js").Reading} reading
    */

@@ -95,7 +95,7 @@ export class Multiplexed {
     });
   }
 
-  /** Finds out whether the other end is still there, and closes a dead connection. */
+  /** Sends a request to check the connection, and closes it if it is dead. */
   probe() {
     if (!this.isOpen) return;
     const since = now();

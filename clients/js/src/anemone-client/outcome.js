@@ -1,4 +1,4 @@
-/** The outcome of a run: its partial results, its progress, its result, and its cancelling. */
+/** The outcome of a run: its partial results, its progress and its result. Also cancels a run. */
 import { AnemoneError, foreign, words } from "./error.js";
 import { Topic } from "./topic.js";
 
@@ -58,7 +58,8 @@ export async function cancel(link, run) {
 }
 
 /**
- * Asks for the state of a run. To cancel it twice is to cancel it, so the call is safe, and needs no key, which a page of another origin may not send.
+ * Asks for the state of a run, or cancels it. It may be cancelled twice, so the call is safe without a key, which a page of another origin
+ * may not send.
  * @param {Link} link
  * @param {Run} run
  * @param {string} method
@@ -79,7 +80,7 @@ function told(data) {
 }
 
 /**
- * Tells the progress, and returns the outcome once there is one.
+ * Reports the progress, and returns the outcome once there is one.
  * @param {Link} link
  * @param {Run} run
  * @param {any} data

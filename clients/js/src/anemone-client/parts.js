@@ -8,9 +8,9 @@ const PARTS = {
 
 /** @type {Record<string, Promise<any> | undefined>} */
 const loaded = {};
-/** A connection that has died silently may take minutes to fail. */
+/** The longest time to load a part. A connection that has died silently may take minutes to fail. */
 const LOAD_MS_MAX = 10_000;
-/** Most browsers remember a failed load, so each new try has another URL. */
+/** The number of failed loads. Most browsers remember a failed load, so it is part of the next URL. */
 let failures = 0;
 
 /**

@@ -25,7 +25,7 @@ export class Sequence {
   }
 
   /**
-   * Moves to a position, that of an event or with a `count` of 0 only a place.
+   * Moves to the position of an event; with a `count` of 0, to a place.
    * @param {string} position
    * @returns {"next" | "repeated" | import("./types.js").Gap} a gap that nobody announced comes with the event still valid
    */

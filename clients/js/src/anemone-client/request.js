@@ -4,7 +4,7 @@ import { REPLY_MAX, tooLong } from "./bound.js";
 import { AnemoneError, foreign, misuse, refusal, words } from "./error.js";
 import { now } from "./time.js";
 
-/** A problem is no longer; what is says nothing more about why a request was refused. */
+/** The most bytes of a refusal's body that are read. No problem is longer. */
 const REFUSAL_BYTES_MAX = 2 ** 16;
 const TOKEN_MS_MAX = 60_000;
 
@@ -81,7 +81,7 @@ export async function until(value, signal) {
 }
 
 /**
- * Reads a body until it ends, or is longer than allowed: one without an end would fill the memory.
+ * Reads a body until it ends, or is longer than allowed. A body without an end would fill the memory.
  * @param {Response} reply
  * @param {number} bytesMax
  * @param {AbortSignal} signal
@@ -107,7 +107,7 @@ function readerOf(body, signal) {
 }
 
 /**
- * Returns the body of a reply, if all of it has come: Chromium also passes on what was cut off, even amid the headers.
+ * Returns the body of a reply. Throws if it was cut off: Chromium passes on such a reply, even if it was cut amid the headers.
  * @param {Response} reply
  * @param {AbortSignal} signal
  * @param {string} [method] whose reply it is
@@ -125,7 +125,7 @@ export async function bytesOf(reply, signal, method) {
 const cutOff = (cause) => new AnemoneError("lost", "the reply was cut", { cause });
 
 /**
- * Returns the pieces of a reply that goes on: the lines that have become whole, and when they were here. Fails if the reply is of another type.
+ * Returns the pieces of a stream: the lines that are complete, and the time at which they came. Fails if the reply is of another type.
  * Without a type, the last line needs no line feed.
  * @param {Response} reply
  * @param {string} type

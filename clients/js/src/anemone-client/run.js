@@ -1,4 +1,4 @@
-/** A long computation on the server, which goes on when its client has gone. */
+/** A long computation on the server. It continues when its client has gone. */
 export class Run {
   /** @type {import("./types.js").Progress | null} the latest progress, once `result` or the partial results are read */
   progress = null;
@@ -14,7 +14,7 @@ export class Run {
    */
   constructor(link, key) {
     this.#link = link;
-    /** Whoever has the key may read the run, and cancel it. */
+    /** The key of the run. Whoever has it may read the run, and cancel it. */
     this.key = Promise.resolve(key);
     this.key.catch(() => {});
   }
@@ -25,7 +25,7 @@ export class Run {
   }
 
   /**
-   * The partial results. Ends with the run, and fails as it does, or with `closed` if the client is closed before.
+   * The partial results. The loop ends with the run, and fails if the run fails, or with `closed` if the client is closed before.
    * @returns {AsyncGenerator<any, void, void>}
    */
   async *[Symbol.asyncIterator]() {
@@ -41,7 +41,7 @@ export class Run {
     yield* await this.#link.use("outcome", "events", this, options);
   }
 
-  /** Cancels the run, and returns its state then. Does nothing to a run that has ended. */
+  /** Cancels the run, and returns its state after that. Does nothing to a run that has ended. */
   cancel() {
     return this.#link.use("outcome", "cancel", this);
   }

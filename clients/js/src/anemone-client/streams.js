@@ -1,6 +1,6 @@
 /**
- * Topics on one stream, because a browser has six connections for each server. A topic that joins or leaves makes the
- * stream begin again, each topic after its own position, so that nothing is lost. A run has a stream of its own.
+ * Topics that share a stream, because a browser has six connections for each server. When a topic joins or leaves, the stream begins again,
+ * with each topic after its own position. So nothing is lost. A run has a stream of its own.
  */
 import { JSON_TYPE } from "./body.js";
 import { AnemoneError, foreign, refusal, typed } from "./error.js";
@@ -10,12 +10,12 @@ import { ask } from "./request.js";
 import { isRefusal, MOVE } from "./topic.js";
 import { TRANSPORTS } from "./transports.js";
 
-/** The statuses of a URL that is too long, to the server or to a proxy. */
+/** The statuses for a URL that is too long for the server or a proxy. */
 const LONG = /414|431/;
 
 /**
- * What the streams of a client share. `topicsMax` is the most topics on one of them: as many as a server allows by default, until it says that
- * they are too many.
+ * The streams of a client, and what they share. `topicsMax` is the most topics on one stream: the default limit of a server, until the
+ * server refuses as many.
  * @typedef {{ all: Set<Stream>, fans: Map<string, Fan>, topicsMax: number }} Shared
  */
 /** @type {WeakMap<import("./link.js").Link, Shared>} */
@@ -76,7 +76,7 @@ async function request(shared, reading, via) {
 }
 
 /**
- * Returns the name in the path of a topic, if it is one.
+ * Returns the name of the topic at this path, if it is the path of one.
  * @param {string} path
  */
 function nameOf(path) {
@@ -155,7 +155,7 @@ export class Stream {
     });
   }
 
-  /** Requests again and again what the topics need that are here at the time, as long as there are any. */
+  /** Makes one request after the other, each for all current topics, until there are none. */
   async #run() {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve)); // those that come or go at the same time do so together
@@ -171,7 +171,7 @@ export class Stream {
   }
 
   /**
-   * Makes one request for all, and returns or throws why it has ended.
+   * Makes one request for all topics. Returns or throws the reason for its end.
    * @param {Members} members
    * @param {AbortSignal} signal
    */
@@ -201,7 +201,7 @@ export class Stream {
   }
 
   /**
-   * Finds out which topic of a refused request is meant. If it is none, there are too many.
+   * Finds the topic that made the server refuse a request. If there is none, the topics are too many.
    * @param {Members} members
    */
   async #findRefused(members) {
@@ -243,7 +243,7 @@ function targetOfMany(members, via, more) {
 }
 
 /**
- * Passes on an item to the topics that it is for. A position without a topic is a token.
+ * Passes an item on to the topics for which it is. A position without a topic is a token.
  * @param {Members} members
  * @param {Item} item
  * @param {number} received

@@ -1,7 +1,7 @@
 /**
- * One connection for all tabs of a browser. The client with the lock leads: it reads for all others, which ask it
- * over a `BroadcastChannel`. To them it is a transport like the others: when it goes, they continue from their
- * positions with the next leader, or by themselves.
+ * One connection for all tabs of a browser. The client with the lock leads: it reads for all others, which ask it over a
+ * `BroadcastChannel`. To the others, the leader is a transport. When it has gone, they continue from their positions with the next leader,
+ * or by themselves.
  */
 import { AnemoneError } from "./error.js";
 import { newKey } from "./key.js";
@@ -9,16 +9,16 @@ import { parsePosition } from "./position.js";
 import { now } from "./time.js";
 import { Topic } from "./topic.js";
 
-/** A hidden tab's timers may run only once a minute. */
+/** The silence after which a tab counts as gone. The timers of a hidden tab may run only once a minute. */
 const GONE_MS = 180_000;
 const PING_MS = 1000;
-/** The tab that leads answers one of as many pings, or it stands still. */
+/** The most pings without an answer from the tab that leads. After them, it counts as frozen. */
 const PINGS_MAX = 3;
-/** The most that is sent ahead of what the other tab says that it has taken: it may stand still, too. */
+/** The most items that are sent before the other tab has reported that it took them. It may be frozen, too. */
 const SENT_MAX = 1000;
 
 /**
- * Reads over the tab that leads.
+ * Reads through the tab that leads.
  * @param {import("./types.js").Reading} reading
  */
 export async function read({ link, path, options, signal, take, wait }) {
@@ -57,7 +57,7 @@ export async function read({ link, path, options, signal, take, wait }) {
 }
 
 /**
- * Reads for another tab, until that says that it is over, or is silent for too long.
+ * Reads for another tab, until that tab ends it or is silent for too long.
  * @param {import("./link.js").Link} link
  * @param {{ id: string, path: string, options: import("./types.js").ReadOptions }} request
  */

@@ -1,10 +1,10 @@
-/** The time in which a connection opens, or the server answers, if it ever does. */
+/** The longest time until a connection is open, or the server answers. */
 export const OPEN_MS_MAX = 3000;
 
-/** The most time that a call may take, and what a reply that goes on may take to begin. */
+/** The longest time of a call, and the longest time until a stream begins. */
 export const ANSWER_MS_MAX = 45_000;
 
-/** No timer may be longer: one of Infinity ends at once. */
+/** The longest timer. A timer of Infinity would end at once. */
 export const TIMER_MS_MAX = 2e9;
 
 /** The time in ms since the Unix epoch, with fractions. It does not jump when the machine's clock is set. */
@@ -29,14 +29,14 @@ export function sleep(ms, signal) {
   });
 }
 
-/** The most before a second try, which a server may lengthen and not shorten. */
+/** The longest delay before the second try. A server may lengthen it, but not shorten it. */
 const FIRST_MS = 500;
 
 /** The delay before the next try: exponential, with full jitter, so that many clients do not return at once. */
 export class Backoff {
-  /** The server's wish. */
+  /** The delay that the server asked for. */
   wishMs = 0;
-  /** To be set to 0 when something new was received; an open connection alone proves nothing. */
+  /** The failures in a row. Set this to 0 when something new was received; an open connection alone proves nothing. */
   failures = 0;
   #random;
 

@@ -1,23 +1,23 @@
 /**
- * The events of a topic or a run, over as many connections as necessary. Owns when to connect, when to change the
- * transport, what to report, and the queue of events that nobody has taken yet.
+ * The events of a topic or a run, over as many connections as necessary. Decides when to connect, when to change the transport, and what to
+ * report. Owns the queue of events that nobody has taken yet.
  */
 import { AnemoneError, fill, foreign, misuse, typed, words } from "./error.js";
 import { parsePosition, Sequence } from "./position.js";
 import { Backoff, OPEN_MS_MAX, sleep, TIMER_MS_MAX } from "./time.js";
 
-/** A topic whose reader is this far behind is not read until the reader has caught up. */
+/** The most events in the queue. If the reader is that far behind, nothing is read until it has caught up. */
 const QUEUE_MAX = 1000;
-/** After this many connections in a row that broke without news, another transport is tried. */
+/** The number of connections in a row that break without news before another transport is tried. */
 const LOSSES_MAX = 3;
-/** The gaps that an event may bring with it; of more, the oldest are forgotten. */
+/** The most gaps of an event. If there are more, the oldest are forgotten. */
 const GAPS_MAX = 100;
-/** A connection that lasted this long was good, even without news. */
+/** The time after which a connection counts as good, even without news. */
 const STABLE_MS = 60_000;
-/** Waits in a row before a topic is given up that was never there, or whose server does not keep to the protocol. */
+/** The most waits in a row for a topic that was never there, or whose server violates the protocol. After them, the topic is given up. */
 const WAITS_MAX = 5;
 
-/** The reasons to end a connection that did not fail: there is a better one, or the reader has to catch up first. Nobody hears of them. */
+/** The reasons to end a connection that did not fail: there is a better one, or the reader has to catch up first. They are not reported. */
 export const MOVE = new AnemoneError("moved");
 const PAUSE = new AnemoneError("paused");
 
@@ -71,7 +71,7 @@ export class Topic {
     if (!/^(topics|runs)\/(?!\.|%2e)[^\s/?#\\]+$/i.test(path)) throw misuse(`${path} is no path to read`);
     this.path = path;
     this.#options = fill(/** @type {import("./types.js").ReadOptions} */ ({ after: undefined, since: undefined, mode: undefined, isForOthers: false }), options);
-    /** True if this reads for another tab, and so has nothing to tell to this client. */
+    /** True if this reads for another tab, so that this client gets nothing. */
     this.isForOthers = options.isForOthers;
     this.#sequence = new Sequence(options.after);
     this.#backoff = new Backoff(link.options.random);
@@ -84,7 +84,7 @@ export class Topic {
     return this.#onmessage;
   }
 
-  /** Gets every event that nobody has taken yet, however late it is set; and then `onclose` gets the end. */
+  /** Sets the callback for events. It gets every event that nobody has taken yet, even if it is set late. After that, `onclose` gets the end. */
   set onmessage(take) {
     this.#onmessage = take;
     queueMicrotask(() => this.#deliver());
@@ -117,7 +117,7 @@ export class Topic {
     }
   }
 
-  /** Ends the reading. A loop still gets what has come. */
+  /** Ends the reading. A loop still gets the events that have come. */
   close() {
     if (!this.#loops) this.#queue = [];
     this.#finish();
@@ -125,7 +125,7 @@ export class Topic {
   }
 
   /**
-   * Ends a wait for the next try; opens another connection if the current one may be dead, or if there is a better one.
+   * Ends a wait for the next try. Opens another connection if the current one may be dead, or if there is a better one.
    * @param {boolean} isMoving
    */
   wake(isMoving) {
@@ -177,7 +177,7 @@ export class Topic {
   }
 
   /**
-   * Decides what to do after a failure: give up, take another transport, or wait.
+   * Handles a failure: gives up, takes another transport, or waits.
    * @param {import("./types.js").TransportName} via
    * @param {AnemoneError} error
    * @param {boolean} wasOpen true if the server had answered
@@ -260,7 +260,7 @@ export class Topic {
     return signal.reason;
   }
 
-  /** Returns what a reading that continues after the current position asks for. */
+  /** Returns the parameters for a reading that continues after the current position. */
   #place() {
     const { mode, since } = this.#options;
     const after = this.position;
@@ -331,7 +331,7 @@ export class Topic {
     this.#deliver();
   }
 
-  /** Passes events on to the callbacks, unless they wait for a loop, and then the end. */
+  /** Passes events on to the callbacks, unless they wait for a loop. After the events, passes on the end. */
   #deliver() {
     let event;
     while (!this.#loops && (event = this.#queue.shift())) {
@@ -385,7 +385,7 @@ export class Topic {
 }
 
 /**
- * Returns true if what a server says has the types of the protocol. The data of an event may be anything, and nothing else.
+ * Returns true if the members of an item have the types of the protocol. Only the data of an event may have any type.
  * @param {import("./types.js").Item} item
  */
 function isItem({ position, time = 0, gap, skipped = 0, end, retry = 0 }) {
@@ -393,7 +393,7 @@ function isItem({ position, time = 0, gap, skipped = 0, end, retry = 0 }) {
 }
 
 /**
- * Returns true for a refusal that trying again does not change.
+ * Returns true for a refusal that would be the same on a new try.
  * @param {AnemoneError} error
  */
 export function isRefusal({ code, status }) {

@@ -1,6 +1,6 @@
 /**
- * The ways to read over HTTP. Each reads until the signal aborts, passes on what the server says, and fails with an AnemoneError. It
- * returns when the topic has ended.
+ * The ways to read over HTTP. Each reads until the signal aborts, and passes on the items that the server sends. It fails with an
+ * AnemoneError, and returns when the topic has ended.
  */
 import { JSON_TYPE, text } from "./body.js";
 import { REPLY_MAX, tooLong } from "./bound.js";
@@ -9,7 +9,7 @@ import { formatPosition, parsePosition } from "./position.js";
 import { ask, bytesOf, pieces } from "./request.js";
 import { now, sleep } from "./time.js";
 
-/** No long poll without news is answered so soon. */
+/** The shortest time of a long poll. One without news takes longer. */
 const BRIEF_MS = 500;
 
 /** @typedef {import("./types.js").StreamRequest} StreamRequest */
