@@ -1,8 +1,8 @@
-/** Which topics the server has, live: a list of them, and then the index, which tells of each that comes or goes. */
+/** The topics of the server, live. Reads the list of them first, and then the index, which tells of each new and each deleted topic. */
 
 const RETRY_MS = 2000;
 const PAGE_TOPICS = 1000;
-/** Names beyond these are not looked at. */
+/** The most names that are read. The rest is left out. */
 export const NAMES_MAX = 20_000;
 
 /**
@@ -53,7 +53,7 @@ async function listAll(client) {
 }
 
 /**
- * Returns when the list has to be asked for again: after a gap, or when the index has ended.
+ * Follows the index. Returns when the list has to be read again: after a gap, or when the index has ended.
  * @param {import("../client.js").Client} client
  * @param {string} after
  * @param {Changes} changes

@@ -1,8 +1,7 @@
 /**
  * Home: the topics of this server, live, and its services.
  *
- * What is in view is read over one connection, however many topics there are. Everything that comes is shown together, a few times a
- * second.
+ * Reads the topics in view over one connection, however many there are. New events are shown together, a few times a second.
  */
 import { connect, now } from "../client.js";
 import { fadeEdges } from "../page/edges.js";
@@ -21,17 +20,17 @@ import { keepsInWords, mostKept, retentionInWords } from "./words.js";
 
 /** @typedef {import("../page/places.js").ListedTopic} ListedTopic */
 
-/** Topics in the page; those beyond them are found by typing. */
+/** The most topics in the page. The others are found by typing. */
 const ROWS_MAX = 500;
 const SHOW_EVERY_MS = 250;
 const FACTS_EVERY_MS = 1000;
-/** What no event tells: how much a topic keeps, and who reads it. */
+/** The time between two looks at facts that no event has: how much a topic keeps, and the number of its readers. */
 const LIST_EVERY_MS = 5000;
 const LIST_MAX = 1000;
 const GONE_AFTER_MS = 1500;
 const SEEN_AFTER_MS = 150;
 const FACTS_MS_MAX = 1000;
-/** What a server with the demo has for that. */
+/** The topics and services of the demo. */
 const DEMO_TOPICS = ["host", "messages", "wind"];
 const DEMO_SERVICES = ["/computations", "/messages", "/propagation"];
 
@@ -57,9 +56,9 @@ let sorted = [];
 /** @type {Map<string, Row>} those in the page */
 const rows = new Map();
 let isListStale = false;
-/** What most topics keep. */
+/** The retention of most topics, in words. */
 let usual = "";
-/** Shown after the others. @type {readonly string[]} */
+/** The topics of the demo, which are shown after the others. @type {readonly string[]} */
 let demos = [];
 let isThere = false;
 let clockOffset = 0;
@@ -95,7 +94,7 @@ void followTopics(client, {
   },
 });
 
-/** Shows what the server says about itself, which may be another one when it is there again. */
+/** Shows the server's facts about itself. After a failure, it may be another server. */
 async function showServer() {
   const known = await askFacts();
   showShare(find(document, "#share", HTMLElement), known);
@@ -107,7 +106,7 @@ async function showServer() {
   find(document, "main", HTMLElement).classList.add("known");
 }
 
-/** Puts the rows of the topics that are to be shown into the page, in order; those that are there stay. */
+/** Puts the rows of the topics to be shown into the page, in order. Rows that are in the page already stay. */
 function showList() {
   isListStale = false;
   const wanted = search.value.trim().toLowerCase();
@@ -135,7 +134,7 @@ function showList() {
   showSeen();
 }
 
-/** Says what topics keep: once for all that keep the same. @param {readonly ListedTopic[]} topics */
+/** Shows the retention of most topics, once for all of them. @param {readonly ListedTopic[]} topics */
 function showKept(topics) {
   const own = topics.filter(({ name }) => statuses.topicOf(name) === null);
   const kept = mostKept(own);
@@ -152,7 +151,7 @@ function addRow(name) {
 }
 
 /**
- * The server's order, which is that of bytes.
+ * Compares two names in the server's order: byte by byte.
  * @param {string} a
  * @param {string} b
  */
@@ -187,7 +186,7 @@ const seen = new IntersectionObserver((entries) => {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let seenTimer;
 
-/** Reads what is in view, once scrolling has come to rest; a hidden page reads nothing. */
+/** Reads the topics in view, once scrolling has come to rest. A hidden page reads nothing. */
 function showSeen() {
   clearTimeout(seenTimer);
   seenTimer = setTimeout(() => values.show(document.visibilityState === "visible" ? seenRows().flatMap(({ name }) => statuses.withStatus(name)) : []), SEEN_AFTER_MS);
@@ -210,7 +209,7 @@ function showFacts() {
   for (const row of seenRows()) row.showFacts(serverNow, values.reads(row.name), usual);
 }
 
-/** Asks what the topics in view keep, and who reads them: one request for all from the first to the last. */
+/** Asks for the kept data and the readers of the topics in view: one request for all from the first to the last. */
 async function lookAgain() {
   const inView = seenRows().map(({ name }) => sorted.indexOf(name));
   const [first, last] = [Math.min(...inView), Math.max(...inView)];

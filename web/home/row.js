@@ -1,4 +1,4 @@
-/** One topic on Home: its newest value, its curve, how fast it grows, what it keeps, who reads it, and a command to read it. */
+/** One topic on Home: its newest value, its curve, its rate, its kept data, its readers, and a command to read it. */
 import { offerCopy, reading } from "../page/commands.js";
 import { fieldsOf, find, setText } from "../page/element.js";
 import { Rate, rateInWords } from "../page/rates.js";
@@ -8,9 +8,9 @@ import { parsePosition } from "../client.js";
 import { cut, showStatus } from "../page/status.js";
 import { keepsInWords } from "./words.js";
 
-/** The age up to which an event has just come. */
+/** An event that is younger counts as new. */
 const FRESH_MS = 1500;
-/** The events that a curve begins with, and their bytes in all. */
+/** The most events at the beginning of a curve, and the most bytes of them all. */
 const HISTORY_EVENTS = 240;
 const HISTORY_BYTES = 64 * 1024;
 
@@ -23,21 +23,21 @@ export class Row {
   #status;
   #rate = new Rate();
   #next = "";
-  /** The time of that event, if it is known. @type {number | null} */
+  /** The time of the event at `#next`, if it is known. @type {number | null} */
   #nextTime = null;
   #kept = { first: 1, bytes: 0, readers: 0, keeps: "" };
-  /** Units of fields whose events say none. @type {Readonly<Record<string, string>>} */
+  /** The configured units, for fields whose events have none. @type {Readonly<Record<string, string>>} */
   #units = {};
   /** @type {{ time: number, data: unknown } | null} */
   #newest = null;
   #isChanged = false;
   /** @type {import("./trend.js").Trend | null} null until its history is there */
   #trend = null;
-  /** The offset of the last event in it. */
+  /** The offset of the last event in the trend. */
   #trendEnd = 0;
   /** @type {import("../chart/sparkline.js").Sparkline | null} */
   #sparkline = null;
-  /** The question for its history, as long as that counts. @type {symbol | null} */
+  /** The current request for the history; null if there is none. @type {symbol | null} */
   #asked = null;
 
   /**
@@ -97,7 +97,7 @@ export class Row {
   }
 
   /**
-   * Shows what is known about it. To be called once a second, while it is in view.
+   * Shows the facts about the topic. Call this once a second while the row is in view.
    * @param {number} serverNow
    * @param {boolean} isReadHere whether this page is one of its readers
    * @param {string} usual what most topics keep
@@ -117,7 +117,7 @@ export class Row {
   // --- the curve ---
 
   /**
-   * Begins the curve with the events so far, once the newest one has numbers. What draws it is loaded then.
+   * Begins the curve with the events so far, once the newest one has numbers. Only then loads the code that draws it.
    * @param {(count: number, end: number) => Promise<PastEvent[]>} ask for so many events, up to the one with this offset
    */
   async begin(ask) {
@@ -137,7 +137,7 @@ export class Row {
     this.#extend();
   }
 
-  /** Forgets the curve: its topic is read no longer, or has begun anew. */
+  /** Forgets the curve, since its topic is no longer read, or has begun anew. */
   forget() {
     this.#trend = this.#asked = null;
   }

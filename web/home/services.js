@@ -1,4 +1,4 @@
-/** The services of a server, each with a command that calls it, and the runs that are going on. */
+/** The services of a server, each with a command that calls it, and the runs that work or wait. */
 import { command, quoted } from "../page/commands.js";
 import { servicesIn } from "../page/described.js";
 import { find, setText } from "../page/element.js";
@@ -27,7 +27,7 @@ export class Services {
   }
 
   /**
-   * To be called when the server is there, or there again: it may offer others.
+   * Looks which services the server has. Call this after each new connection, since they may have changed.
    * @param {readonly string[]} others the paths of those that are shown elsewhere
    */
   async look(others) {
@@ -93,7 +93,7 @@ export class Services {
 }
 
 /**
- * What follows on "1 run" or "2 runs": "is going on.", "are going on, 3 wait.", "waits."
+ * Returns the words after "1 run" or "2 runs": "is going on.", "are going on, 3 wait.", "waits."
  * @param {number} running
  * @param {number} queued
  */

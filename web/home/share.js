@@ -1,4 +1,4 @@
-/** The link by which others open this server, with its QR code, or how to have one. */
+/** The link with which others open this server, and its QR code; without a link, the way to get one. */
 import { offerCopy } from "../page/commands.js";
 import { find, part, setText } from "../page/element.js";
 import { SITE, at } from "../page/site.js";
@@ -51,8 +51,8 @@ function itemOf(url) {
 }
 
 /**
- * Returns the links for others; without any, the address at which the server has to listen. Whoever came by an address of the network shares
- * that one.
+ * Returns the links for others; if there are none, the address on which the server has to listen. A page that was opened at an address of
+ * the network has that one as its link.
  * @param {readonly string[]} urls by which others open the server, as far as this client may know them
  * @param {Pick<URL, "href" | "hostname" | "port" | "protocol">} here
  * @returns {{ links: string[], address: string | null }}

@@ -1,10 +1,11 @@
 /**
- * Which topic has the status of which one's source. Only the list of the server says so: a name with the same ending may be anybody's. Pure.
+ * The topics with the status of a source, and the topics of those sources. They come from the list of the server, not from their names:
+ * anybody may choose a name. Pure.
  */
 export class Statuses {
-  /** The topic for each with a status. @type {ReadonlyMap<string, string>} */
+  /** From a status topic to the topic of its source. @type {ReadonlyMap<string, string>} */
   #topics = new Map();
-  /** The one with the status for each topic. @type {ReadonlyMap<string, string>} */
+  /** From a topic to the status topic of its source. @type {ReadonlyMap<string, string>} */
   #statuses = new Map();
 
   /** @param {readonly { name: string, status_of?: string }[]} topics all that the server has */
@@ -15,12 +16,12 @@ export class Statuses {
     this.#statuses = new Map(pairs.map(({ name, topic }) => [topic, name]));
   }
 
-  /** Returns the topic whose source has its status in this one; null if this is no such topic. @param {string} name */
+  /** Returns the topic of the source that has its status in this topic; null if this is not a status topic. @param {string} name */
   topicOf(name) {
     return this.#topics.get(name) ?? null;
   }
 
-  /** Returns a topic, and the one with the status of its source. @param {string} topic */
+  /** Returns a topic, and the status topic of its source if there is one. @param {string} topic */
   withStatus(topic) {
     const status = this.#statuses.get(topic);
     return status === undefined ? [topic] : [topic, status];

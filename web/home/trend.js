@@ -3,16 +3,16 @@ import { Columns, cellsOf, numberOf } from "../page/events/columns.js";
 import { Fields, numbersOf } from "../page/events/fields.js";
 import { captionOf, isDirection, shownUnit } from "../page/events/units.js";
 
-/** A minute at four values a second. A power of two. */
+/** The values of a minute at four a second. Must be a power of two. */
 const CAPACITY = 256;
 const SPAN_MS_MIN = 10_000;
 const SPAN_MS = 60_000;
-/** A topic with fewer values in a minute shows the time of so many. */
+/** The least values of a curve. For a topic with fewer in a minute, the curve covers a longer time. */
 const VALUES_MIN = 20;
 const CURVE_VALUES_MIN = 3;
 
 export class Trend {
-  /** Units of fields whose events say none, by the names of the fields. @type {Readonly<Record<string, string>>} */
+  /** The configured units by the names of the fields, for fields whose events have none. @type {Readonly<Record<string, string>>} */
   units = {};
   #fields = new Fields(CAPACITY);
   #columns = new Columns((names) => this.#fields.rename(names));
@@ -39,8 +39,8 @@ export class Trend {
   }
 
   /**
-   * The first number in the data is shown, once it has some values; no time, and a direction only where there is nothing else, since it jumps
-   * whenever it passes north.
+   * Chooses the first number in the data that has some values. Leaves out times; takes a direction only if there is nothing else, since it
+   * jumps at north.
    */
   #choose() {
     const fields = this.#fields.values.filter(({ series }) => series.length >= CURVE_VALUES_MIN);

@@ -1,13 +1,13 @@
 /**
- * The newest events of the topics in view. On the multiplexed connection each has a reader, which skips to the newest if it is
- * behind. Where no WebSocket passes, one request now and then asks for all of them, since a browser has only six connections.
+ * The newest events of the topics in view. On the multiplexed connection, each topic has a reader, which skips to the newest event if it is
+ * behind. Without a WebSocket, one request now and then asks for all of them, since a browser has only six connections.
  */
 import { parsePosition } from "../client.js";
 
 const ASK_EVERY_MS = 2000;
-/** As many as the server takes in one request. */
+/** The most topics that the server takes in one request. */
 const ASKED_MAX = 64;
-/** Readers of one page. No screen has more rows. */
+/** The most readers of the page. No screen has more rows. */
 const READERS_MAX = 100;
 
 /** @typedef {{ position: string, time: number, data: unknown }} Newest */
@@ -31,13 +31,13 @@ export class Values {
     setInterval(() => void this.#ask(), ASK_EVERY_MS);
   }
 
-  /** True if this reads a topic, and so is one of its readers. @param {string} name */
+  /** Returns true if this page is one of the readers of a topic. @param {string} name */
   reads(name) {
     return this.#readers.has(name);
   }
 
   /**
-   * Returns the last events of a topic. There are none where that would take a connection.
+   * Returns the last events of a topic; none without a WebSocket, since that would take a connection.
    * @param {string} name
    * @param {number} count at most so many
    * @param {number} end the offset of the last one

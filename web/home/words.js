@@ -1,4 +1,4 @@
-/** What Home says about topics, in the words of a person. Pure. */
+/** The facts about topics on Home, in plain words. Pure. */
 import { storageInWords } from "../page/words.js";
 
 /** @typedef {{ keeps?: string | null, storage?: string }} Kept */
@@ -13,7 +13,7 @@ export function keepsInWords({ keeps, storage }) {
 }
 
 /**
- * Returns what most of these topics keep.
+ * Returns the most frequent retention of these topics.
  * @param {readonly Kept[]} topics
  * @returns {Kept}
  */
@@ -31,7 +31,7 @@ export function mostKept(topics) {
 }
 
 /**
- * Says what the topics keep, and whether that survives a restart.
+ * Returns a sentence about the retention of the topics, and whether events survive a restart.
  * @param {Kept} kept
  * @param {boolean} isOfAll
  */

@@ -3,13 +3,13 @@ import { csvOf } from "../page/csv.js";
 import { Columns, cellsOf } from "../page/events/columns.js";
 
 /**
- * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of the head before them. Those
- * before the first head have its names if there is no other one; else nobody knows them. A head is no row then.
+ * The events as CSV. Lines of text that are rows of a table have a column for each cell, with the names of the head before them. Rows
+ * before the first head have its names if there is only one head; otherwise, their columns are numbered. Heads are left out.
  * @param {readonly { time: number, data: unknown }[]} events
  */
 export function csvOfEvents(events) {
   const columns = new Columns();
-  /** The newest head for each number of cells: any line of words may be one. @type {Map<number, readonly string[]>} */
+  /** The newest head for each number of cells. Any line of words may be a head. @type {Map<number, readonly string[]>} */
   const heads = new Map();
   const rows = events.map(({ data }) => {
     const cells = typeof data === "string" ? columns.row(data) : null;

@@ -1,7 +1,7 @@
 /**
  * The page about a topic: its events as they come, a chart of its numbers, how to read it, and a box to publish.
  *
- * Events arrive at any time, and are shown together a little later. All of what they hold is shown as text.
+ * Events arrive at any time, and are shown together a little later. All data is shown as text.
  */
 import { fieldsOf, find, setText } from "../page/element.js";
 import { Columns } from "../page/events/columns.js";
@@ -34,9 +34,9 @@ const SHOW_MS_MAX = 250;
 const SUMMARY_EVERY_MS = 2000;
 const HISTORY_EVENTS = 1000;
 const PAGE_EVENTS = 500;
-/** A topic that has events sends the first within this time. */
+/** The longest wait for the first event. A topic without one by then is shown as empty. */
 const BEGIN_MS_MAX = 500;
-/** By then the page is shown, whatever of it is drawn. */
+/** The longest time until the page is shown, even if it is not drawn completely. */
 const SHOWN_MS_MAX = 15_000;
 const PROBES = PROBES_IN_BLOCK / 4;
 
@@ -51,9 +51,9 @@ const field = fieldsOf(document.body);
 
 let clockOffset = 0;
 const serverNow = () => now() + clockOffset;
-/** The time of the newest event of a page of old ones; null while the page follows. @type {number | null} */
+/** The time of the newest event if the page shows old ones; null while it follows the topic. @type {number | null} */
 let stoppedAt = null;
-/** Since when no event can come; null while the page is connected. @type {number | null} */
+/** The time at which the connection was lost; null while the page is connected. @type {number | null} */
 let lostAt = null;
 
 const columns = new Columns((names) => plot.rename(names));
@@ -71,17 +71,17 @@ let epoch = null;
 let count = 0;
 /** The time from which the chart has all values. */
 let wholeFrom = Infinity;
-/** The first event that came here, by its number; the chart may have older ones, which were read back. */
+/** The number of the first event of this reading. The chart may have older ones, which were read back. */
 let first = 0;
-/** Its time. */
+/** The time of that first event. */
 let firstAt = 0;
 let isChanged = false;
-/** True from the first part that had events; the last part then shows the page. */
+/** True once a first part of the drawing had events. The last part then shows the page. */
 let hasShown = false;
 let shownAt = 0;
 let summaryAt = -Infinity;
 let isPaused = false;
-/** The next event comes after a gap. */
+/** True if the next event comes after a gap. */
 let isAfterGap = false;
 /** @type {import("../transport/types.js").State} */
 let state = { kind: "connecting" };
@@ -106,7 +106,7 @@ function take(event) {
 }
 
 /**
- * Returns the cells of a line that is a row, and the numbers in an event.
+ * Returns the cells of an event that is a row of a table, and the numbers of any event.
  * @param {unknown} data
  * @param {Columns} columns
  */
@@ -123,7 +123,7 @@ function takeGap(gap) {
 }
 
 /**
- * Draws, and leaves the box to publish where it is in the window while a hand is at it: events and a chart that come push it down.
+ * Draws. While the box to publish has the focus, scrolls so that it stays in place: new events and a chart push it down.
  * @param {() => void} draw
  */
 function drawSteadily(draw) {
@@ -136,7 +136,7 @@ function drawSteadily(draw) {
   scrollBy({ top: box.getBoundingClientRect().top - top, behavior: "instant" });
 }
 
-/** The work of showing, in parts: each takes a frame of its own, so that hands wait for one of them at most. */
+/** The drawing, in parts. Each has a frame of its own, so that an input waits for at most one of them. */
 const PARTS = [
   () => {
     hasShown = count > 0; // more may come before the last part has had its turn
@@ -177,7 +177,7 @@ function showSummary() {
   setText(element("#summary"), plot.summary());
 }
 
-/** Shows the page, once it is known what there is to show, so that nothing moves then. */
+/** Shows the page. It is hidden until its parts are known, so that nothing moves after that. */
 function begin() {
   const { classList } = find(document, "main", HTMLElement);
   if (classList.contains("begun")) return;
@@ -185,7 +185,7 @@ function begin() {
   log.look();
 }
 
-/** Returns true if something has come since the last time, or what is shown has to go on with the clock. */
+/** Returns true if something has come since the last call, or if it is time to draw again. */
 function takeNews() {
   const isNews = isChanged || performance.now() - shownAt >= SHOW_MS_MAX;
   isChanged = false;
@@ -193,7 +193,7 @@ function takeNews() {
   return isNews;
 }
 
-/** A table is shown once there is one; whoever prefers the list says so. */
+/** Shows the table once there is one. The user may choose the list instead. */
 function offerTable() {
   const choice = find(document, "#as-table", HTMLInputElement);
   const label = element("#as-table-label");
@@ -269,7 +269,10 @@ function followVisibility() {
 
 // --- the range of the chart ---
 
-/** The span to show as soon as there is a chart: "filled" is the longest one that the events here fill. @type {"filled" | import("../page/ranges/spans.js").Span | null} */
+/**
+ * The span to show once there is a chart. "filled" is the longest span that the events fill.
+ * @type {"filled" | import("../page/ranges/spans.js").Span | null}
+ */
 let wanted = "filled";
 
 function showWanted() {

@@ -2,7 +2,7 @@
 import { TIME_MS_MIN } from "../page/ranges/spans.js";
 
 /**
- * What somebody types to jump somewhere, as the parameter of a request.
+ * Returns the parameter of a request for a place that a person has typed.
  * @param {string} text
  * @param {string | null} epoch of the topic, if it is known
  * @returns {{ name: "after" | "since", value: string } | null} null if it means nothing

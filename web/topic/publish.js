@@ -1,4 +1,4 @@
-/** The box to publish an event, where this client may. */
+/** The box to publish an event, if this client may publish. */
 import { AnemoneError, connect } from "../client.js";
 import { find, setText } from "../page/element.js";
 import { isJson, looksLikeJson, newKey, patience, sendOnEnter } from "../page/sending.js";
@@ -47,7 +47,7 @@ export async function offerPublishing(section, url) {
 }
 
 /**
- * Returns why a text is not published as it is; empty if nothing speaks against it.
+ * Returns the reason not to publish a text; empty if there is none.
  * @param {string} text
  */
 async function faultOf(text) {

@@ -1,4 +1,4 @@
-/** The button that saves the events of a time as CSV. */
+/** The button that saves the events of a span of time as CSV. */
 import { timeInWords } from "../chart/axes.js";
 import { find, setText } from "../page/element.js";
 import { readBetween } from "../page/ranges/history.js";
@@ -6,7 +6,7 @@ import { save } from "../page/save.js";
 import { countOf } from "../page/words.js";
 import { csvOfEvents } from "./file.js";
 
-/** A file is made in memory. */
+/** The most events and bytes of a file, since it is made in memory. */
 const EVENTS_MAX = 100_000;
 const BYTES_MAX = 64_000_000;
 

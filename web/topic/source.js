@@ -1,4 +1,4 @@
-/** How this page reads: the only file here that knows the transports. */
+/** The way in which this page reads. No other file of the page knows the transports. */
 import { browser } from "../transport/environment.js";
 import { requestPage } from "../transport/page.js";
 import { reader } from "../transport/reader.js";
