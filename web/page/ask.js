@@ -1,4 +1,4 @@
-/** Asks a question before something that cannot be undone. */
+/** Asks a question before an action that cannot be undone. */
 import { part } from "./element.js";
 
 /**

@@ -1,4 +1,4 @@
-/** The same data from a terminal: command lines with this server's address, ready to copy. */
+/** Command lines that get the same data in a terminal, with this server's address, ready to copy. */
 import { find } from "./element.js";
 
 /**
@@ -21,7 +21,7 @@ function events(url) {
 }
 
 /**
- * A command that prints the newest event of a topic: one line that a person reads.
+ * Returns a command that prints the newest event of a topic in one readable line.
  * @param {string} url of the topic
  */
 export function reading(url) {
@@ -38,7 +38,7 @@ export function showCommands(list, template, topic) {
 }
 
 /**
- * A command with a title, and a button that copies it.
+ * Makes an element with a command, its title, and a button that copies it.
  * @param {HTMLTemplateElement} template
  * @param {string | HTMLElement} title
  * @param {string} line
@@ -67,7 +67,7 @@ export function offerCopy(button, code, title) {
 }
 
 /**
- * Only a page over TLS or from this machine may write to the clipboard; otherwise this selects the text.
+ * Copies the text. Only a page over TLS or from this machine may do so; in any other page, this selects the text.
  * @param {Element} code
  */
 async function copy(code) {

@@ -1,24 +1,24 @@
-/** Rows as CSV (RFC 4180), which no spreadsheet takes for formulas. Pure. */
+/** Rows as CSV (RFC 4180), in which no spreadsheet finds a formula. Pure. */
 
-/** Fields beyond these have one column together: a run with a new one in each result would be a file of commas. */
+/** The most columns. All further fields share one: a run with a new field in each result would be a file of commas. */
 const COLUMNS_MAX = 1000;
-/** Empty cells. A field that few rows have is among the others once there are so many. */
+/** The most empty cells. A field that would add more is in the column for the others. */
 const EMPTY_MAX = 20_000_000;
-/** By which Excel knows UTF-8. */
+/** The mark by which Excel recognizes UTF-8. */
 const BOM = "\ufeff";
 const TIME = "time";
 const OTHERS = "others";
 
 /**
- * A row for each of these: the time in ISO 8601, and a column for each field that any of them has. What has no fields is in the column
- * `value`; a field that is no text, number or truth value is JSON. Fields for which there are no columns are JSON in the last one, so that
- * nothing is left out.
+ * Returns rows with the time in ISO 8601, and a column for each field of any row. Data without fields is in the column `value`; a field
+ * that is no text, number or truth value is JSON. Fields without a column of their own are JSON in the last column, so that nothing is left
+ * out.
  * @param {readonly { time: number, data: unknown }[]} rows
  * @param {string} place of the fields in an event: a field with the name of one of our own columns has it in its heading
  */
 export function csvOf(rows, place) {
   const results = rows.map(({ time, data }) => ({ time, fields: fieldsOf(data) }));
-  /** How many rows have each field. @type {Map<string, number>} */
+  /** The number of rows that have each field. @type {Map<string, number>} */
   const counts = new Map();
   for (const { fields } of results) for (const name of Object.keys(fields)) counts.set(name, (counts.get(name) ?? 0) + 1);
   const names = columnsOf(counts, rows.length);
@@ -53,7 +53,8 @@ function fieldsOf(data) {
 }
 
 /**
- * The headings of the fields, all different. A field with the name of one of our own columns gets that of its place in the event, such as `partial.time`.
+ * The headings of the fields, all different. A field with the name of one of our own columns gets its place in front, such as
+ * `partial.time`.
  * @param {readonly string[]} names
  * @param {readonly string[]} own the names of our own columns
  * @param {string} place
@@ -68,7 +69,7 @@ function headingsOf(names, own, place) {
 }
 
 /**
- * The cells behind the time, with their commas. The work is that for the fields that there are, not for all columns.
+ * The cells after the time, with their commas. Takes time for each field of the row, not for each column.
  * @param {Record<string, unknown>} fields
  * @param {ReadonlyMap<string, number>} places of the columns
  * @param {number} last the place of the last column, which has the fields without one of their own
@@ -94,15 +95,15 @@ function cell(value) {
 }
 
 /**
- * What a spreadsheet may run as a formula (OWASP, "CSV Injection"; NUL is of ASVS 1.2.10): at the beginning of a cell, and, since many are set
- * to semicolons or tabs instead of commas, behind each of these and in each line. Such a cell may have quotes.
+ * Text that a spreadsheet may run as a formula (OWASP, "CSV Injection"; NUL is of ASVS 1.2.10). It is at the beginning of a cell or a line.
+ * Many spreadsheets split at semicolons or tabs, so it may also follow one of these. Such a cell may have quotes.
  */
 const FORMULA = /(^|[;\t\r\n])([ "]*[=+\-@＝＋－＠\0][^;\t\r\n]*)/g;
 const BREAK = /^[\t\r\n]/;
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 
 /**
- * Puts an apostrophe before what a spreadsheet would run, so that it shows the text. A number is only a number.
+ * Puts an apostrophe before a formula, so that a spreadsheet shows it as text. Numbers stay as they are.
  * @param {string} text
  */
 function unlikeFormula(text) {

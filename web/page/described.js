@@ -14,7 +14,7 @@
  */
 
 const METHODS = ["get", "put", "post", "patch", "delete"];
-/** The tags of what every server has. */
+/** The tags of the paths that every server has. */
 const OWN_TAGS = ["topics", "server"];
 /** The parameters of the query that every start of a run has. */
 const START_PARAMETERS = ["attach", "name"];
@@ -47,7 +47,7 @@ export function servicesIn(document) {
 }
 
 /**
- * Returns what the description of a path says about the JSON that a POST sends.
+ * Returns the description of the JSON that a POST to a path sends.
  * @param {any} item
  * @returns {{ example?: unknown, schema?: any }}
  */

@@ -1,9 +1,9 @@
-/** Boxes that scroll: each edge behind which there is more fades (`.more-left` and the others in `style.css`). */
+/** Boxes that scroll. An edge fades if there is more behind it (`.more-left` and the others in `style.css`). */
 
 const EDGES = /** @type {const} */ (["left", "right", "top", "bottom"]);
 
 /**
- * Fades the edges of a box from now on; returns a function that looks again, for content that is replaced.
+ * Fades the edges of a box from now on. Returns a function to call when its content was replaced.
  * @param {HTMLElement} box
  */
 export function fadeEdges(box) {

@@ -52,7 +52,7 @@ export function part(name, kind, text) {
 }
 
 /**
- * Puts an element after another one, or first. Only one that is elsewhere moves, or it would lose the focus.
+ * Puts an element after another one, or first. Does not touch an element that is there already, which would lose the focus.
  * @param {Element} list
  * @param {Element} element
  * @param {Element | null} previous

@@ -1,11 +1,11 @@
-/** The state of a reading, as the pages tell it. */
+/** The state of a reading, as the pages show it. */
 import { now } from "../client.js";
 import { refusalStatus } from "../transport/refusal.js";
 import { find } from "./element.js";
 import { stateInWords, waitInWords } from "./words.js";
 
 /**
- * Tells the state of a reading each time that it changes.
+ * Reports the state of a reading each time that it changes.
  * @param {import("../anemone-client/topic.js").Topic} topic
  * @param {(state: import("../transport/types.js").State) => void} onState
  */
@@ -28,8 +28,8 @@ export function waitingOf(error, until) {
 }
 
 /**
- * Shows or hides the notice that the server cannot be reached; while the page tries to connect again, the notice stays. Returns the state
- * in words that do not repeat it.
+ * Shows or hides the notice that the server cannot be reached. While the page connects again, the notice stays. Returns the state in words
+ * that do not repeat the notice.
  * @param {import("../transport/types.js").State} state
  */
 export function showReached(state) {

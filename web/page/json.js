@@ -1,7 +1,7 @@
-/** Reads JSON as the server does, and remembers where each value is in the text. Pure. */
+/** Reads JSON as the server does, and notes the place of each value in the text. Pure. */
 import { withoutMark } from "./mark.js";
 
-/** Arrays and objects inside of each other, as the server allows them; those of a document need four. */
+/** The deepest nesting of arrays and objects, as the server has it. A document needs four levels. */
 const LEVELS_MAX = 127;
 
 const BLANKS = /[ \t\n\r]*/y;
@@ -23,8 +23,7 @@ export class JsonError extends Error {
 }
 
 /**
- * Returns the value, the place of each part of it by its JSON Pointer (RFC 6901), and the first member whose name its object
- * has already.
+ * Returns the value, the place of each of its parts by JSON Pointer (RFC 6901), and the first member whose name occurs twice in its object.
  * @param {string} text
  * @returns {{ value: unknown, places: Map<string, Span>, twice: { pointer: string, span: Span } | null }}
  * @throws {JsonError}
@@ -34,7 +33,7 @@ export function readJson(text) {
   return { value: JSON.parse(withoutMark(text)), places, twice };
 }
 
-/** A text that is read once, from its beginning to its end. */
+/** A text that is read once, from beginning to end. */
 class Reading {
   /** @type {Map<string, Span>} */
   places = new Map();
@@ -131,7 +130,7 @@ class Reading {
 }
 
 /**
- * Returns a value that is no array and no object, unless only this reader would take it.
+ * Returns a text, a number, a truth value or null. Fails if the server would refuse it.
  * @param {string} text
  * @param {number} at
  * @returns {unknown}
@@ -154,7 +153,7 @@ export function unescaped(step) {
 }
 
 /**
- * Returns the place of a value, or of the closest one around it that there is.
+ * Returns the place of a value; if it is missing, that of the closest value around it.
  * @param {Map<string, Span>} places
  * @param {string} pointer
  * @returns {Span}

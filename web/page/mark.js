@@ -1,4 +1,4 @@
-/** The byte order mark, which many programs write before a text and which is no part of it. Pure. */
+/** The byte order mark. Many programs write it before a text, but it is not part of the text. Pure. */
 
 const MARK = "\ufeff";
 

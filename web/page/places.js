@@ -1,18 +1,18 @@
-/** The places that not every server has, and whether a topic exists. */
+/** The places that only some servers have, and whether a topic exists. */
 import { browser } from "../transport/environment.js";
 import { fadeEdges } from "./edges.js";
 import { at } from "./site.js";
 
 const ANSWER_MS_MAX = 10_000;
 
-/** Shows the places in the header, as far as this server has them. */
+/** Shows the places in the header that this server has. */
 export async function showPlaces() {
   const line = document.querySelector(".places");
   if (line instanceof HTMLElement) fadeEdges(line);
   await lookForPlaces();
 }
 
-/** Shows those places of the page that are hidden, and whose topics, resources and services exist. */
+/** Shows the hidden places of the page whose topics, resources and services exist. */
 export async function lookForPlaces() {
   showHere();
   const described = askJson("openapi.json");
@@ -34,7 +34,7 @@ export async function lookForPlaces() {
   showHere();
 }
 
-/** Moves the link of this page into view: in a narrow window the line is longer than what is seen of it. */
+/** Scrolls to the link of this page: in a narrow window, the line of links is not seen completely. */
 function showHere() {
   const here = document.querySelector(".places [aria-current]");
   const line = here?.parentElement;
@@ -42,7 +42,7 @@ function showHere() {
 }
 
 /**
- * Asks the list of topics, since a request for a topic that does not exist fails, and browsers report it as an error.
+ * Returns true if the list has a topic. A request for the topic itself could fail, which browsers report as an error.
  * @param {string} name
  * @returns {Promise<boolean | null>} null when the server does not say
  */
@@ -52,7 +52,7 @@ export async function hasTopic(name) {
 }
 
 /**
- * Returns what the list says about a topic.
+ * Returns the entry of a topic in the list.
  * @param {string} name
  * @returns {Promise<ListedTopic | null>} null without such a topic, and when the server does not say
  */
@@ -63,7 +63,7 @@ export async function listedTopic(name) {
 }
 
 /**
- * What the list says about a topic.
+ * The entry of a topic in the list.
  *
  * @typedef {object} ListedTopic
  * @property {string} name

@@ -25,7 +25,7 @@ const MEMBERS = {
 };
 
 /**
- * An action as the plan of a run has it, and as the check of a document makes it.
+ * An action, as in the plan of a run. The check of a document returns the same form.
  * @typedef {object} Action
  * @property {string} id
  * @property {"list" | "sort"} do
@@ -45,7 +45,7 @@ const MEMBERS = {
 
 /** @typedef {Record<string, unknown>} Members */
 
-/** Ends the check at the first misfit. */
+/** The error that ends the check at the first misfit. */
 class Stop extends Error {
   /**
    * @param {string} pointer
@@ -60,7 +60,7 @@ class Stop extends Error {
 }
 
 /**
- * Returns the actions, or why the server would refuse the document.
+ * Returns the actions, or the reason why the server would refuse the document.
  * @param {string} text
  * @returns {{ actions: Action[], misfit: null } | { actions: null, misfit: Misfit }}
  */
@@ -130,7 +130,7 @@ function actionOf(action, place, raw) {
 }
 
 /**
- * Returns the index of the action before this one; undefined if it starts at once.
+ * Returns the index of the action after which this one starts; undefined if it starts at once.
  * @param {readonly { id: string, after?: string }[]} written
  * @param {number} index
  */
@@ -168,7 +168,7 @@ function order(actions) {
 }
 
 /**
- * Gives each sort the size of the list that it sorts, and checks what depends on it.
+ * Gives each sort the size of the list that it sorts, and checks the rules that depend on the size.
  * @param {Action[]} actions
  * @param {readonly number[]} order
  */
@@ -210,7 +210,7 @@ function isObject(value) {
 }
 
 /**
- * Returns the members of an object that has no others than these.
+ * Returns the members of an object. It may have no others than the allowed ones.
  * @param {unknown} value
  * @param {string} pointer
  * @param {readonly string[]} allowed
@@ -275,7 +275,7 @@ function cut(word) {
 // --- text ---
 
 /**
- * The members of an action as a document has them.
+ * The members of an action in a document.
  * @typedef {Record<string, string | number>} Written
  */
 
@@ -294,7 +294,7 @@ export function textOf(actions) {
 const DEFAULTS = { distribution: "random", seed: 1, criterion: "ascending" };
 
 /**
- * Returns the document of a run: that of its plan, without what it has by default.
+ * Returns the document of a run, made from its plan, without the defaults.
  * @param {readonly Action[]} actions
  */
 export function documentOf(actions) {

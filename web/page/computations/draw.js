@@ -1,8 +1,8 @@
 /**
  * Draws a list into the pixels of a picture, in several representations. Pure: a picture is an array of colours.
  *
- * A picture is drawn whole each time. It is a walk through an array, which costs less than to find out what has changed and to draw
- * paths over what was there: 2,000 elements take a tenth of a millisecond or so.
+ * A picture is drawn whole each time. This is a walk through an array, and costs less than to find the changes and draw paths over them:
+ * 2,000 elements take about a tenth of a millisecond.
  */
 
 /**
@@ -32,12 +32,12 @@ export const REPRESENTATIONS = {
   scatter: { name: "Scatter", about: "the value to the right, the position downwards; what is where it belongs is on the line", draw: scatter },
 };
 
-/** A column has a gap to the next one if it is this wide. */
+/** The least width of a column that has a gap to the next one. */
 const GAP_PX_MIN = 4;
 
 /**
- * Draws row by row from below: a row is the one below it, but for the columns that have ended. To copy rows takes a tenth of the time of
- * asking for each pixel what it shows.
+ * Draws row by row from below. A row is a copy of the row below it, without the columns that have ended. A copy takes a tenth of the time
+ * of a decision for each pixel.
  * @type {Drawing}
  */
 export function bars({ pixels, width, height }, { values, touched }, { ground, ink, pale, mark }) {
@@ -162,11 +162,11 @@ function square({ pixels, width, height }, right, down, side, colour) {
 
 // --- the circle ---
 
-/** The pixels of the disc and the element of each; of those at its edge, how much of them is inside. */
+/** The pixels of the disc, and the element of each pixel; for those at the edge, the part of the pixel that is inside. */
 /** @typedef {{ key: string, disc: Uint32Array, elements: Uint32Array, edge: Uint32Array, covers: Uint8Array }} Disc */
 
 const HOLE = 0.35;
-/** The discs that are kept: their sizes are those of the canvases. */
+/** The most discs that are kept. There is one for each size of a canvas. */
 const DISCS_MAX = 16;
 /** @type {Disc[]} */
 const discs = [];

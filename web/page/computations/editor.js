@@ -1,4 +1,4 @@
-/** The box with the document: examples, a check while somebody writes, and the place of what does not fit. */
+/** The box with the document: examples, a check of each change, and the place of the first fault. */
 import { find, setText } from "../element.js";
 import { check } from "./document.js";
 import { EXAMPLES } from "./examples.js";
@@ -52,7 +52,7 @@ export class Editor {
   }
 
   /**
-   * Tells what the server does not accept, and selects its place.
+   * Shows the reason why the server refused the document, and selects the place.
    * @param {string} detail
    * @param {string | null} pointer
    */
@@ -114,7 +114,7 @@ export class Editor {
     this.#box.scrollTop = ((before - 3) / this.#rows(this.text)) * this.#box.scrollHeight;
   }
 
-  /** The rows that a text takes, about: a long line takes several. @param {string} text */
+  /** Returns about the rows that a text takes. A long line takes several. @param {string} text */
   #rows(text) {
     const context = document.createElement("canvas").getContext("2d");
     if (context) context.font = getComputedStyle(this.#box).font;

@@ -1,4 +1,4 @@
-/** Documents to begin with. Those with a file's name are the documents of `examples/computations`. */
+/** Documents to begin with. Those with the name of a file are also in `examples/computations`. */
 import { textOf } from "./document.js";
 
 /** @typedef {import("./document.js").Written} Written */
@@ -23,7 +23,10 @@ const sort = (id, after, algorithm, more = {}) => ({ id, after, do: "sort", algo
 const ALGORITHMS = ["quick", "merge", "heap", "shell", "comb", "radix", "tim", "insertion", "selection", "cocktail", "bubble"];
 const DISTRIBUTIONS = ["random", "sorted", "reversed", "nearly-sorted", "few-unique"];
 
-/** Each with the changes a second at which it can be watched. @type {{ name: string, file?: string, pace: number, actions: Written[] }[]} */
+/**
+ * The examples. `pace` has the changes a second at which a person can follow.
+ * @type {{ name: string, file?: string, pace: number, actions: Written[] }[]}
+ */
 const DOCUMENTS = [
   {
     name: "Three sorts at once, others after them",

@@ -1,8 +1,8 @@
 /**
  * The page about computations: a document, the tree of its actions, and the lists of a run as they are sorted.
  *
- * The address has the key of a run that is kept (`#run=KEY`): each window with it shows the same, and so does this one when it is
- * loaded again. Events change the lists at once. What is seen follows: the canvases in the next frame, and words a little later.
+ * The address has the key of a run that is kept (`#run=KEY`): each window with this address shows the same run, also after it is loaded
+ * again. Events change the lists at once. The canvases follow in the next frame, and the words a little later.
  */
 import { offerCopy } from "../commands.js";
 import { fieldsOf, find, setText } from "../element.js";
@@ -115,7 +115,7 @@ function keptInWords(run) {
   return isOver(run) ? "It is kept for a while: whoever has the address of this page sees the same." : "It is kept: it goes on when this page is left. Whoever has the address of this page sees the same, and may cancel it.";
 }
 
-/** The work of showing, in parts: each takes a frame of its own. */
+/** The drawing, in parts. Each has a frame of its own. */
 const PARTS = [showRun, showLists, showPicture];
 
 /** Returns true if something has come since the last time. */

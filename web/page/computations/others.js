@@ -10,7 +10,7 @@ const SHOWN_MAX = 20;
 /** @typedef {import("../runs/words.js").RunState} RunState */
 
 /**
- * Shows them, if this client may see them.
+ * Shows the other runs, if this client may see them.
  * @param {HTMLDetailsElement} parent
  * @param {string} own the key of the run that the page shows
  */

@@ -1,4 +1,4 @@
-/** The tree of actions as a picture: what each is, what it does now, and how far it is. */
+/** The tree of actions as a picture, with the kind, the state and the progress of each action. */
 import { fieldsOf, find, setText } from "../element.js";
 import { fadeEdges } from "../edges.js";
 import { countOf } from "../words.js";
@@ -7,7 +7,7 @@ import { aboutAction, doneInWords, doneOf, layout, stateInWords, stateOf, widths
 /** Sizes in rem. In a narrow box, the words about an action may take two lines. */
 const WIDE = { down: 8.6, height: 7.9 };
 const NARROW = { right: 1.4, down: 7.4, height: 6.8 };
-/** The rows that the box shows without scrolling: `max-height` of `.tree`. */
+/** The rows that the box shows without scrolling, by the `max-height` of `.tree`. */
 const ROWS_SEEN = 4;
 const NARROW_SCREEN = matchMedia("(max-width: 43.99rem)");
 const SVG = "http://www.w3.org/2000/svg";
@@ -22,7 +22,7 @@ export class TreePicture {
   #actions = null;
   #drawn = "";
   #fade;
-  /** The width of the parent for which it was drawn, in pixels. */
+  /** The width of the parent for which the picture was drawn, in pixels. */
   #room = 0;
   /** @type {{ item: HTMLElement, field: (name: string) => HTMLElement, bar: HTMLProgressElement }[]} */
   #items = [];

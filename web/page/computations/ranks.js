@@ -1,20 +1,20 @@
 /**
- * The values of a list by their places in the order of a sort, so that a list that is sorted by digits looks sorted. Pure.
+ * The ranks of values in the order of a sort. With them, a list that is sorted by digits looks sorted. Pure.
  */
 
-/** The keys of the criteria that a picture of the values does not show, by the service's rules. @type {Record<string, (value: number) => number>} */
+/** The sort keys of the criteria that do not sort by value, by the service's rules. @type {Record<string, (value: number) => number>} */
 const KEYS = {
   "by-last-digit": (value) => value % 10,
   "by-digit-sum": (value) => [...String(value)].reduce((sum, digit) => sum + Number(digit), 0),
 };
-/** The orders that are kept: those of the branches of one tree. */
+/** The most orders that are kept. The branches of a tree need no more. */
 const KEPT_MAX = 16;
 /** @type {Map<string, Uint32Array>} */
 const kept = new Map();
 
 /**
- * Returns the values as they are drawn: for a sort by digits, each becomes its place, 1 to the size, among all values by their keys, and
- * among those of the same key by value. In any other case, they are drawn as they are.
+ * Returns the values as they are drawn. For a sort by digits, each becomes its rank, from 1, by its key and then by its value. Any others
+ * stay as they are.
  * @param {Uint32Array} values from 1 to `size`
  * @param {Pick<import("./document.js").Action, "criterion" | "size"> | undefined} action
  */

@@ -1,8 +1,8 @@
-/** The lists of a computation, as its events tell them ("Events" in `docs/COMPUTATIONS.md`). Pure. */
+/** The lists of a computation, made from its events ("Events" in `docs/COMPUTATIONS.md`). Pure. */
 
-/** The newest changes are marked. A mark shows something while most of the list has none. */
+/** The greatest part of a list that is marked, for its newest changes. More marks would show nothing. */
 const MARKED_PART_MAX = 0.25;
-/** Of a short list, at least a swap is marked. */
+/** The least number of marks in a short list: those of a swap. */
 const MARKED_MAX_LEAST = 2;
 
 /** @typedef {import("./document.js").Action} Action */
@@ -25,7 +25,7 @@ export class Replay {
   plan = null;
   /** The lists of the actions that have begun. @type {Map<number, List>} */
   lists = new Map();
-  /** True if events may be missing since the last plan: all but the next plan is ignored. */
+  /** True if events may be missing since the last plan. Events are then ignored until the next plan. */
   #isLost = true;
 
   /** Forgets everything. */
@@ -35,7 +35,7 @@ export class Replay {
     this.#isLost = true;
   }
 
-  /** Events are missing: only the next plan says what the lists are. What is there stays until then. */
+  /** Call this if events are missing. The lists stay as they are until the next plan. */
   lose() {
     this.#isLost = true;
   }
@@ -79,7 +79,7 @@ export class Replay {
 }
 
 /**
- * Applies a change, and returns the positions that it was at.
+ * Applies a change, and returns the changed positions.
  * @param {List} list
  * @param {Change} change
  */

@@ -1,4 +1,4 @@
-/** The lists of the branches, each on a canvas. One frame draws those that have changed and are seen, as far as its time goes. */
+/** The lists of the branches, each on a canvas. A frame draws the lists that have changed and are in view, until its time is up. */
 import { colour } from "../../chart/canvas.js";
 import { fieldsOf, find, setText } from "../element.js";
 import { countOf } from "../words.js";
@@ -6,7 +6,7 @@ import { REPRESENTATIONS, huesOf, pixelOfHex } from "./draw.js";
 import { drawnInWords, drawnValues } from "./ranks.js";
 import { aboutAction, layout, newestOf, stateInWords, stateOf } from "./tree.js";
 
-/** The part of a frame that drawing may take; the other canvases have their turn in the next one. */
+/** The longest time of the drawing in a frame. The remaining canvases follow in the next frame. */
 const FRAME_MS_MAX = 10;
 /** The most pixels of all canvases, so that a large screen does not make them slow. */
 const PIXELS_MAX = 1_500_000;

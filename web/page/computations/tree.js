@@ -49,12 +49,12 @@ export function layout(actions) {
   return { places, branches, depth: deepest };
 }
 
-/** Sizes in rem: the width of an action's box and the gap to the next one, and what they have at least. */
+/** The width of an action's box and the gap to the next box, and the least of both, in rem. */
 const BOX = { width: 12.5, gap: 1.8, widthLeast: 8.5, gapLeast: 1 };
 
 /**
- * Returns the width of a box and the way to the next one, in rem: so that the boxes of all depths have room beside each other, unless
- * they would be too narrow to read.
+ * Returns the width of a box, and the distance of two boxes' left edges, in rem. The boxes of all depths fit beside each other, unless they
+ * would be too narrow to read.
  * @param {number} depth the most actions one after the other
  * @param {number} room
  */
@@ -101,7 +101,7 @@ export function aboutAction({ do: what, size, algorithm, criterion, distribution
 }
 
 /**
- * Returns how much of an action is done, 0 to 1.
+ * Returns the part of an action that is done, 0 to 1.
  * @param {Action} action
  * @param {List | undefined} list
  */

@@ -1,5 +1,5 @@
 /**
- * A run that the page watches: a kept one by its key, from the last plan in its log on, or one that is held to a connection of this
+ * A run that the page watches. A kept run has a key, and is read from the last plan in its log on. A held run has a connection of this
  * page, and ends with it.
  */
 import { AnemoneError, now, parsePosition } from "../../client.js";
@@ -8,9 +8,9 @@ import { UNKNOWN_RUN, afterEvent, isOver } from "../runs/words.js";
 import { patience } from "../sending.js";
 import { client, failureInWords, sentence, serverNow } from "../server.js";
 
-/** Where runs of computations start. */
+/** The path of the service that starts runs. */
 export const SERVICE = "/computations";
-/** The events that are asked for first; if no plan is among them, so many times more. */
+/** The number of events of the first request; below, the factor for the next one, if no plan is among them. */
 const HISTORY_EVENTS = 2000;
 const HISTORY_FACTOR = 10;
 
@@ -20,21 +20,21 @@ const HISTORY_FACTOR = 10;
 export class Watching {
   /** @type {RunState | null} null until the server has told it */
   run = null;
-  /** When the server told its progress, by its clock. */
+  /** The time at which the server reported the progress, by the server's clock. */
   toldAt = 0;
   /** @type {State} */
   state = { kind: "connecting" };
-  /** What has happened to it beside its state, as a sentence. */
+  /** A sentence about an incident that is not in the state of the run. */
   said = "";
-  /** True if the server has no such run, or not of this service. */
+  /** True if the server has no such run, or if it is of another service. */
   isMissing = false;
-  /** True if it is held to a connection of this page. */
+  /** True if the run ends with a connection of this page. */
   isHeld = false;
   #replay;
   #onNews;
   #end = new AbortController();
   #history = HISTORY_EVENTS;
-  /** The offset of the newest event at the beginning: a plan comes until then, or the log before it has one. */
+  /** The offset of the newest event at the beginning. If no plan has come up to there, the log has an earlier one. */
   #joinAt = 0;
 
   /**
@@ -50,7 +50,7 @@ export class Watching {
     return this.isMissing || (this.run !== null && isOver(this.run));
   }
 
-  /** Watches no longer. A run that is held ends. */
+  /** Stops watching. A run that is held ends. */
   leave() {
     this.#end.abort();
     if (this.isHeld && !this.isOver) this.#lost("This page was left, and the run ended with its connection, as was chosen.");

@@ -1,11 +1,11 @@
-/** The table of what was closed: who ended it, and why. */
+/** The table of closed connections: who ended each, and why. */
 import { find, setText } from "../element.js";
 import { serverNow } from "../server.js";
 import { formatCount, formatDuration } from "../words.js";
 import { Table } from "./table.js";
 import { codeInWords, endedByInWords, lastedInWords, reasonInWords, transportInWords } from "./words.js";
 
-/** Rows that are cards are high: of those, the newest are enough until more are asked for. */
+/** The rows that a narrow window shows at first. They are cards, which are high. */
 const CARDS_MAX = 10;
 const CARDS = matchMedia("(max-width: 61.99rem)");
 

@@ -1,8 +1,7 @@
 /**
  * The page about connections: the clients of this server, the work of its threads, and the ends of the last connections.
  *
- * The server tells this only when it is asked, so the page asks again every second while it is visible, and more seldom if the
- * answer takes long.
+ * There are no events of this, so the page asks every second while it is visible, and less often if the answer takes long.
  */
 import { find, setText } from "../element.js";
 import { showPlaces } from "../places.js";
@@ -15,7 +14,7 @@ import { showThreads } from "./threads.js";
 const LOOK_MS = 1000;
 const LOOK_UNREACHED_MS = 3000;
 const LOOK_REFUSED_MS = 60_000;
-/** The page is this much longer idle than the server was busy with its answer. */
+/** The page waits for this multiple of the time that the server took for its answer. */
 const REST_FACTOR = 10;
 const ANSWER_MS_MAX = 10_000;
 const LISTED_MAX = 1000;

@@ -1,11 +1,11 @@
-/** The table of the open connections: its order, and what is searched for. */
+/** The table of the open connections, with its order and its search. */
 import { find, part, setText } from "../element.js";
 import { at } from "../site.js";
 import { formatBytes, formatCount, formatDuration } from "../words.js";
 import { Table } from "./table.js";
 import { behind, hasText, idleInWords, isIdle, isOrder, lagInWords, ORDERS, placeInWords, sorted, subjectInWords, summaryInWords, transportInWords, whyInWords, withBehind } from "./words.js";
 
-/** More rows would take a phone too long. */
+/** The most rows. More would take a phone too long. */
 const SHOWN_MAX = 250;
 
 /** @typedef {import("./words.js").Connection} Connection */

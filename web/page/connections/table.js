@@ -1,4 +1,4 @@
-/** Rows of a table that are made from a template, and stay the same elements while what they show changes. */
+/** Rows of a table that are made from a template. A row stays the same element when its content changes. */
 import { fieldsOf, find, putAfter } from "../element.js";
 
 /**
@@ -22,7 +22,7 @@ export class Table {
   }
 
   /**
-   * Shows these in their order, and no others.
+   * Shows a row for each of these, in their order, and removes all others.
    * @template T
    * @param {readonly T[]} all
    * @param {(one: T) => string} keyOf

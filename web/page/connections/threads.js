@@ -1,4 +1,4 @@
-/** The table of the threads: how busy each is, and what it does in a second. */
+/** The table of the threads: how busy each is, and how many events and bytes it handles in a second. */
 import { find, setText } from "../element.js";
 import { formatBytes, formatCount } from "../words.js";
 import { Table } from "./table.js";

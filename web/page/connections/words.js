@@ -29,7 +29,7 @@ import { countOf, formatBytes, formatCount, formatDuration } from "../words.js";
  */
 
 /**
- * One that was closed, as `GET /connections/closed` lists it.
+ * A closed connection, as `GET /connections/closed` lists it.
  * @typedef {object} Closed
  * @property {number} time ms
  * @property {number | null} since ms
@@ -91,7 +91,7 @@ export function whyInWords({ why, protocol, tls, subprotocol, compressed, closin
 }
 
 /**
- * The topics that it reads, or the path that it has asked for: "/topics/wind", "/topics/wind and 2 more".
+ * The topics that a connection reads, or the path that it has requested: "/topics/wind", "/topics/wind and 2 more".
  * @param {Connection} connection
  */
 export function subjectInWords({ path, reads, readers }) {
@@ -100,7 +100,7 @@ export function subjectInWords({ path, reads, readers }) {
 }
 
 /**
- * Its position, or what else it is busy with.
+ * The position of a connection, or the number of its requests or readers.
  * @param {Connection} connection
  */
 export function placeInWords({ position, requests, readers }) {
@@ -110,7 +110,7 @@ export function placeInWords({ position, requests, readers }) {
 }
 
 /**
- * Returns true if a client only keeps a connection for its next request, as browsers keep several.
+ * Returns true if a client only keeps a connection for its next request. Browsers keep several.
  * @param {Connection} connection
  */
 export function isIdle({ transport, requests, readers }) {
@@ -132,7 +132,7 @@ export function lagInWords(connection) {
 }
 
 /**
- * The events that a connection is behind. An event that is on its way at the moment of a look does not count.
+ * Returns the events that a connection is behind. An event that was only on its way during a look does not count.
  * @param {Connection} connection
  */
 export function behind(connection) {
@@ -140,7 +140,7 @@ export function behind(connection) {
 }
 
 /**
- * Returns the connections with what they were behind in this look and in the one before.
+ * Returns the connections, each with the smaller lag of this look and the one before.
  * @param {readonly Connection[]} before
  * @param {readonly Connection[]} connections
  * @returns {Connection[]}
@@ -151,7 +151,7 @@ export function withBehind(before, connections) {
 }
 
 /**
- * The longest lag first, for example; equal ones keep the server's order.
+ * The orders of the table, such as the longest lag first. Equal connections keep the server's order.
  * @typedef {"lag" | "sent" | "queued" | "age" | "client" | "transport" | "path" | "thread"} Order
  * @type {Readonly<Record<Order, { label: string, of: (one: Connection) => string | number, isFalling: boolean }>>}
  */
@@ -199,7 +199,7 @@ export function hasText(connection, wanted) {
 }
 
 /**
- * "12 connections, 9 readers, 2 of them behind, 3.1 kB of output waits"
+ * "12 connections, 9 readers, 2 behind, 3.1 kB of output wait"
  * @param {readonly Connection[]} connections
  */
 export function summaryInWords(connections) {
@@ -235,7 +235,7 @@ export function codeInWords(code) {
   return name === undefined ? `close code ${code}` : `close code ${code}, ${name}`;
 }
 
-/** What the libraries and the system below the server say of an end, and what it means. @type {readonly [RegExp, string][]} */
+/** The messages of the libraries and the system about the end of a connection, and their meanings. @type {readonly [RegExp, string][]} */
 const REASONS = [
   [/^Broken pipe \(os error \d+\)$/, "the client had already closed the connection"],
   [/^Connection reset by peer \(os error \d+\)$/, "the client has cut the connection"],
@@ -256,7 +256,7 @@ const REASONS = [
 ];
 
 /**
- * The one who ended it; a client that has only left is no fault.
+ * The one who ended a connection. A client that has only left is marked, since that is no fault.
  * @param {Pick<Closed, "by" | "left">} closed
  */
 export function endedByInWords({ by, left }) {
@@ -264,7 +264,7 @@ export function endedByInWords({ by, left }) {
 }
 
 /**
- * The reason of an end in plain words; as the server tells it, if none are known.
+ * The reason of an end in plain words; the server's own words, if it is not a known one.
  * @param {string} reason
  */
 export function reasonInWords(reason) {
@@ -272,7 +272,7 @@ export function reasonInWords(reason) {
 }
 
 /**
- * The time that it was open; the server knows none for some.
+ * The time for which a connection was open; empty if the server does not know it.
  * @param {Pick<Closed, "time" | "since">} closed
  */
 export function lastedInWords({ time, since }) {
