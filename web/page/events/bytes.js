@@ -6,7 +6,7 @@ const TEXT_CHARS_MAX = 6000;
 const POLL_EVERY_MS = 2000;
 const LONG_POLL_SECONDS = 30;
 const RETRY_MS = 3000;
-/** The place to go on from, and whether it ends there, is among the first of a page. */
+/** The characters at the beginning of a page that have its end position, and whether the topic ends there. */
 const HEAD_CHARS = 2000;
 
 export class Bytes {
@@ -15,9 +15,9 @@ export class Bytes {
   #text = "";
   #isAsked = false;
   #isRun;
-  /** Where the next long poll begins. */
+  /** The place after which the next long poll begins. */
   #after = "latest";
-  /** The last long poll has told the end. */
+  /** True if the last long poll has reported the end. */
   #isEnded = false;
   /** @type {AbortController | null} */
   #controller = null;
@@ -101,7 +101,7 @@ export class Bytes {
   }
 
   /**
-   * Asks for what follows the last reply, as the commands beside it do.
+   * Asks for the events after the last reply, as the commands on the page do.
    * @param {AbortSignal} signal
    * @returns {Promise<number>}
    */

@@ -1,16 +1,16 @@
 /**
  * Lines of text that are rows of a table, as many programs print them. Pure.
  *
- * Names come from a line without numbers that has as many cells as the rows.
+ * The names of the columns come from a line without numbers that has as many cells as the rows.
  */
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?%?$/i;
-/** Rows of the same width in succession that make a table. */
+/** The number of successive rows of the same width that make a table. */
 const ALIKE_MIN = 3;
 const COLUMNS_MAX = 64;
 
 /**
- * Returns the cells of a line: between tabs, semicolons or commas if it has some, else between white space.
+ * Returns the cells of a line, which is split at tabs, semicolons or commas if it has some, otherwise at white space.
  * @param {string} line
  */
 export function cellsOf(line) {
@@ -46,7 +46,7 @@ export class Columns {
     return this.#head;
   }
 
-  /** Whether the last lines were rows of a table. */
+  /** True if the last lines were rows of a table. */
   get isTable() {
     return this.#alike >= ALIKE_MIN;
   }

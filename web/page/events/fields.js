@@ -1,19 +1,19 @@
 /**
- * The numbers in events, found by themselves: a series for each field that has some. Pure.
+ * The numbers in events, with a series for each field that has some. The fields are found in the data. Pure.
  */
 import { CAPACITY_MAX, Series } from "../../chart/series.js";
 import { unitOf, unitsIn } from "./units.js";
 
 export const FIELDS_MAX = 32;
-/** Fields that keep as much as a series can; the others keep what is read back at once, so that a page stays below 30 MB. */
+/** The number of fields with a series of full size. The others have a small one, so that a page stays below 30 MB. */
 const LARGE_FIELDS = 6;
 const CAPACITY_SMALL = 2 ** 15;
 const DEPTH_MAX = 4;
 const SHOWN_FIRST = 3;
-/** So many events, over so much time, show which fields are the best. */
+/** The events, and the time from the first to the last, after which the best fields are chosen. */
 const EVENTS_LOOKED_AT = 10;
 const LOOK_MS = 10_000;
-/** The parts of a whole, each rounded on its own, make 98 to 102. */
+/** The sum of the shares of a whole in percent; below, its tolerance, since each share is rounded. */
 const WHOLE = 100;
 const ROUNDING = 2;
 
@@ -36,13 +36,13 @@ export class Fields {
   #fields = new Map();
   /** The first events. @type {{ time: number, values: Map<Field, number> }[]} */
   #first = [];
-  /** The time of the last one. */
+  /** The time of the last event. */
   #last = 0;
-  /** Those that are shares of a whole, once that is known. @type {Field[] | null} */
+  /** The fields that are shares of a whole, once they are known. @type {Field[] | null} */
   #shares = null;
-  /** Those that are shown, once that is decided. @type {Field[] | null} */
+  /** The fields that are shown, once they are chosen. @type {Field[] | null} */
   #choice = null;
-  /** How many fields there are beyond the limit, at least. */
+  /** The least number of fields beyond the limit. */
   more = 0;
 
   /** @param {number} [capacityMax] the values that are kept of each field: a power of two */
@@ -86,7 +86,7 @@ export class Fields {
   }
 
   /**
-   * Gives fields other names, unless another field has the name already.
+   * Renames fields, unless another field has the new name already.
    * @param {readonly (readonly [string, string])[]} names from and to
    */
   rename(names) {
@@ -100,7 +100,7 @@ export class Fields {
   }
 
   /**
-   * Puts earlier values before those that were added here, in place of earlier ones that were put there before.
+   * Puts earlier values before those that were added here. They replace the values of an earlier call.
    * @param {Fields} earlier
    */
   prepend(earlier) {
@@ -120,8 +120,8 @@ export class Fields {
   }
 
   /**
-   * Chooses the fields that are shown unless a hand chooses others: at first those that came first, and after enough events the best ones.
-   * From then on, nothing changes that.
+   * Chooses the fields that are shown unless the user chooses others: at first those that came first, after enough events the best ones.
+   * Those stay.
    * @returns {{ names: string[], isDecided: boolean }}
    */
   choose() {
@@ -131,7 +131,7 @@ export class Fields {
     return { names: fields.map(({ name }) => name), isDecided: this.#choice !== null };
   }
 
-  /** The fields that rise and fall, then those that change; of these, the shares of a whole before the others. No times. */
+  /** The fields without times, the best first: those that rise and fall, then those that change. In each group, shares of a whole come first. */
   get #ranked() {
     const shares = this.#first.length < EVENTS_LOOKED_AT ? [] : (this.#shares ??= sharesIn(this.all, this.#first.map(({ values }) => values)));
     /** @param {Field} field */
@@ -139,7 +139,7 @@ export class Fields {
     return this.values.sort((a, b) => worth(b) - worth(a));
   }
 
-  /** The fields that are no times, as they come in the data. */
+  /** The fields that are no times, in the order of the data. */
   get values() {
     return this.all.filter(({ low, high }) => !isTime(low) || !isTime(high));
   }
@@ -160,8 +160,8 @@ export class Fields {
 }
 
 /**
- * Returns the fields that are shares of a whole: the longest row of neighbours that make 100 in each event, as the times of a processor
- * do in the lines of many programs.
+ * Returns the fields that are shares of a whole: the most neighbours whose sum is 100 in each event. Many programs write the times of a
+ * processor so.
  * @param {readonly Field[]} fields
  * @param {readonly Map<Field, number>[]} events
  */
@@ -185,8 +185,8 @@ function isTime(value) {
 }
 
 /**
- * Returns the numbers in an event with their paths: `speed`, `memory.total_bytes`, `cores[0]`; `value` if the event is one. Those whose
- * unit the event says have that, too.
+ * Returns the numbers in an event with their paths: `speed`, `memory.total_bytes`, `cores[0]`; `value` if the event is one. A number has
+ * its unit if the event has one.
  * @param {unknown} data
  * @returns {FieldValue[]}
  */

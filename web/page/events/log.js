@@ -1,6 +1,6 @@
 /**
- * The last events and notices, newest first: as a list of JSON, or as a table when they are lines of columns. What is kept and what
- * is in the page is bounded, so that a page left open does not grow.
+ * The last events and notices, newest first: as a list of JSON, or as a table when they are lines of columns. The number of kept events and
+ * of rows is limited, so that a page that stays open does not grow.
  */
 import { timeInWords } from "../../chart/axes.js";
 import { find, part } from "../element.js";
@@ -8,17 +8,17 @@ import { numberOf } from "./columns.js";
 import { inOneLine } from "./words.js";
 
 export const KEPT_MAX = 1000;
-/** The characters of kept events: those of a topic may have 64 KiB each. */
+/** The most characters of the kept events. An event of a topic may have 64 KiB. */
 const KEPT_CHARS_MAX = 8_000_000;
-/** So much more than those bounds may be kept for a moment: to forget each event alone costs much in a long log. */
+/** The factor by which both limits may be exceeded for a moment. To forget each event alone is slow in a long log. */
 const SURPLUS = 1.05;
 export const ROWS_MAX = 60;
 const LINE_CHARS_MAX = 400;
-/** So many rows may move at once. */
+/** The most rows that move at once. */
 const MOVED_MAX = 4;
-/** So many get other words in a frame: those that can be seen without scrolling. */
+/** The rows that are rewritten in the first frame: those that are seen without scrolling. */
 const REWRITTEN_MAX = 20;
-/** Times are shown with milliseconds. */
+/** The span for the format of times, so short that they have milliseconds. */
 const PRECISE_SPAN_MS = 1000;
 
 /**
@@ -38,13 +38,13 @@ export class Log {
   #names;
   /** @type {Entry[]} oldest first */
   #kept = [];
-  /** Those that fit the filter: the same array if there is none. */
+  /** The entries that fit the filter. Without a filter, this is the same array. */
   #fitting = this.#kept;
   /** @type {Entry[]} not shown yet */
   #added = [];
   #chars = 0;
   #isSeen = false;
-  /** Is to be scrolled to the oldest event. */
+  /** True if the log has to be scrolled to the oldest event once it is seen. */
   #isAtOldest = false;
   #wanted = "";
   #isTable = false;
@@ -58,7 +58,7 @@ export class Log {
   /** The names in the head of the table. */
   #head = "";
   #rowsMax = ROWS_MAX;
-  /** The newest entries that fit the filter and are left out, while earlier ones are looked at. */
+  /** The number of newer entries that fit the filter and are left out while the list shows earlier ones. */
   #later = 0;
   /** @type {WeakMap<Element, Entry>} */
   #shown = new WeakMap();
@@ -102,7 +102,7 @@ export class Log {
   }
 
   /**
-   * Keeps this many entries, and shows this many of them: if there are more now, what is in the list stays.
+   * Sets the most entries that are kept and that are shown. If more are shown now, the rows in the list stay.
    * @param {number} keptMax
    * @param {number} rowsMax
    */
@@ -118,7 +118,7 @@ export class Log {
     this.#fit();
   }
 
-  /** Looks at once whether the log is in view, of which the observer would tell a frame later: for a page that is shown only now. */
+  /** Checks at once whether the log is in view. A page calls this when it is shown, since the observer would report it a frame later. */
   look() {
     const { top, bottom } = this.#section.getBoundingClientRect();
     this.#see(top < innerHeight && bottom > 0);
@@ -174,19 +174,19 @@ export class Log {
     this.#showAll();
   }
 
-  /** The entries that fit the filter and are before those in the list, and after them. */
+  /** The numbers of entries that fit the filter and are before or after those in the list. */
   get beyond() {
     const { from, to } = this.#range;
     return { earlier: from, later: this.#fitting.length - to };
   }
 
-  /** The entries of the list, among those that fit the filter. */
+  /** The range of the listed entries among those that fit the filter. */
   get #range() {
     const to = Math.max(0, this.#fitting.length - this.#later);
     return { from: Math.max(0, to - this.#rowsMax), to };
   }
 
-  /** Lists those entries before the ones in the list, or after them, or the newest. @param {"earlier" | "later" | "newest"} which */
+  /** Lists the entries before or after those in the list, or the newest ones. @param {"earlier" | "later" | "newest"} which */
   turn(which) {
     const { later } = this.beyond;
     this.#later = { earlier: later + this.#rowsMax, later: Math.max(0, later - this.#rowsMax), newest: 0 }[which];
@@ -201,14 +201,14 @@ export class Log {
     this.#showAll();
   }
 
-  /** Scrolls the table to the first of these columns as soon as it is seen, unless a hand has scrolled it. @param {readonly string[]} names */
+  /** Scrolls the table to the first of these columns as soon as it is seen, unless the user has scrolled it. @param {readonly string[]} names */
   reveal(names) {
     this.#revealed = names;
   }
 
   /**
-   * Shows what was added, if the log is in view. Nothing is made anew in a busy topic: the rows at the end become the new ones, or all rows
-   * stay and get other words, those out of view when `finish` is called.
+   * Shows the added entries if the log is in view. In a busy topic, no row is made anew: the last rows move to the top, or all rows stay
+   * and get new words. Those out of view wait for `finish`.
    */
   update() {
     if (!this.#isSeen) return;
@@ -228,16 +228,15 @@ export class Log {
     if (this.#isTable) this.#reveal();
   }
 
-  /** Shows what `update` has left for another frame. */
+  /** Writes the rows that `update` has left for another frame. */
   finish() {
     this.#rewriteRest();
     this.#rewriteRest = () => {};
   }
 
   /**
-   * Writes new words into the rows of a list that is full; returns false if some row is not like the others, or is read: it has the
-   * focus or a selection, or the list was scrolled to it.
-   * A row that moves costs twice as much as one that stays, since the browser styles it anew.
+   * Writes new words into the rows of a full list. Returns false if a row is not like the others, or if the user reads: a row has the focus
+   * or a selection, or the list was scrolled. A row that moves costs twice as much as one that stays, since the browser styles it anew.
    * @param {readonly Entry[]} added
    */
   #rewrite(added) {
@@ -318,7 +317,7 @@ export class Log {
     this.#fit();
   }
 
-  /** The box is as high as what is in it; if a filter leaves nothing, that is said. */
+  /** Makes the box as high as its content. If no entry fits the filter, shows a sentence about that. */
   #fit() {
     const rows = this.#parent().children.length;
     this.#box.classList.toggle("full", rows >= this.#rowsMax);
@@ -352,7 +351,10 @@ export class Log {
     return row;
   }
 
-  /** The list is one stop of the Tab key: from the box, the arrow keys go to its rows, and from one to the next. @param {KeyboardEvent} event */
+  /**
+   * Moves with the arrow keys, from the box to its rows and from row to row. The list is a single stop of the Tab key.
+   * @param {KeyboardEvent} event
+   */
   #step(event) {
     const rows = [...this.#list.querySelectorAll("summary")];
     const here = rows.findIndex((row) => row === document.activeElement);
@@ -363,7 +365,7 @@ export class Log {
     there.focus();
   }
 
-  /** Most events are never opened. @param {Event} event */
+  /** Makes the content of an event when it is opened, since most events never are. @param {Event} event */
   #open({ target }) {
     const details = target instanceof HTMLDetailsElement ? target : null;
     const event = details?.parentElement && this.#shown.get(details.parentElement)?.event;
@@ -437,7 +439,7 @@ function textOf({ time, position, data }) {
 }
 
 /**
- * Returns the places of the words in the row of an event that was never opened; null for any other row.
+ * Returns the text nodes in the row of an event that was never opened; null for any other row.
  * @param {Element} row
  */
 function textsOf(row) {

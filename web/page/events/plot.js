@@ -9,9 +9,9 @@ import { shortName } from "./words.js";
 
 const SPAN_MS = 60_000;
 const SPAN_MS_MIN = 10_000;
-/** The part at the left in which the newest value may not be, and the oldest one of a young topic. */
+/** The part of the chart at the left. The newest value may not be in it, nor the oldest value of a young topic. */
 const EDGE_PART = 0.1;
-/** Values that came within this time are shown by their numbers once no more come: by time, they would be one stroke. */
+/** The longest time of values that are shown by their numbers after the end. By time, they would be a single stroke. */
 const MOMENTS_MS = 2000;
 /** The scale of directions, in degrees. @type {import("../../chart/scale.js").Range} */
 const ROUND = { low: 0, high: 360, ticks: [0, 90, 180, 270, 360] };
@@ -28,25 +28,25 @@ export class Plot {
   #fields = new Fields();
   /** @type {Set<string>} */
   #chosen = new Set();
-  /** True once they are decided, by a hand or by the first events: what comes later changes nothing. */
+  /** True once the fields are chosen, by the user or by the first events. Later events do not change the choice. */
   #isChosen = false;
-  /** Hears the names of the fields that the first events have decided. @type {(names: readonly string[]) => void} */
+  /** Gets the names of the fields that the first events have chosen. @type {(names: readonly string[]) => void} */
   onChosen = () => {};
   #count = 0;
   /** The units and scales that are shown. */
   #look = "";
   #now;
-  /** The same values by the numbers of their events; null once they came over more than moments. @type {Fields | null} */
+  /** The same values by the numbers of their events; null once they span more than `MOMENTS_MS`. @type {Fields | null} */
   #numbered = new Fields();
   /** @type {number | null} */
   #firstTime = null;
   #isEnded = false;
   #isNew = false;
-  /** What was shown stays until all that is added now is there. */
+  /** True while the old chart stays, until all new values are there. */
   #isHeld = false;
-  /** The time in view, once it is chosen. @type {number | null} */
+  /** The span in view, once it is chosen. @type {number | null} */
   #spanMs = null;
-  /** Units of fields whose events say none, by the names of the fields. @type {Readonly<Record<string, string>>} */
+  /** The configured units by the names of the fields, for fields whose events have none. @type {Readonly<Record<string, string>>} */
   #units = {};
 
   /**
@@ -96,7 +96,7 @@ export class Plot {
     if (this.#count > 0) this.#count = -1; // the choices are shown anew
   }
 
-  /** Says that no value comes any more: the chart is fitted to those that came. */
+  /** Call this if no more values come. Fits the chart to all values. */
   end() {
     this.#isEnded = true;
     this.#isNew = true;
@@ -109,7 +109,7 @@ export class Plot {
     for (const { series } of this.#fields.all) series.interrupt(time);
   }
 
-  /** Forgets all values, and keeps what was chosen. */
+  /** Forgets all values, and keeps the choice of fields. */
   clear() {
     this.#fields = new Fields();
     this.#numbered = new Fields();
@@ -120,7 +120,7 @@ export class Plot {
   }
 
   /**
-   * Shows this much time, up to now: of a younger topic, all that there is.
+   * Shows this much time, up to now. For a younger topic, shows all values.
    * @param {number} spanMs
    */
   fit(spanMs) {
@@ -192,8 +192,8 @@ export class Plot {
   }
 
   /**
-   * To be called from time to time. A chart that follows grows with a young topic, until it is wide; that of a quiet topic widens before
-   * its last value leaves it.
+   * Draws anew. Call this from time to time. The span grows with a young topic, up to the full span, and widens for a quiet topic before
+   * its last value is out of view.
    */
   redraw() {
     const newest = Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
@@ -219,7 +219,7 @@ export class Plot {
     return words.filter(Boolean).join("; ");
   }
 
-  /** Shows no more time than there are values for, and enough to have the newest in view, so that a slow topic is no empty chart. */
+  /** Chooses the span: not longer than the time of the values, but long enough for the newest one, so that the chart of a slow topic is not empty. */
   #fit() {
     const newestMs = this.#now() - Math.max(...this.#fields.all.map(({ series }) => series.time(series.end - 1)));
     const most = Math.max(this.#spanMs ?? Infinity, newestMs * 1.2);

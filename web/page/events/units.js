@@ -1,16 +1,16 @@
 /**
- * The units that events carry: `"units":"m/s"` is that of the numbers beside it, `"units":{"speed":"m/s"}` has one for each, and
- * `{"value":3,"unit":"m/s"}` is a value with its own. Pure.
+ * The units in events. `"units":"m/s"` is the unit of all numbers beside it, `"units":{"speed":"m/s"}` has one for each, and
+ * `{"value":3,"unit":"m/s"}` is a value with its own unit. Pure.
  */
 
 const UNIT_CHARS_MAX = 16;
-/** Numbers that have none, whatever is measured beside them. */
+/** The names of numbers that have no unit, even if those beside them have one. */
 const BARE = /^(id|n|no|number|seq|sequence|count|index|code|status|version)$/i;
 const DIRECTION = /(direction|heading|bearing|azimuth)(_?deg(rees)?)?$/i;
 const DEGREES = ["°", "deg", "degree", "degrees"];
 
 /**
- * Returns what an object says about the units of its numbers.
+ * Returns the units of the numbers in an object; null if it has none.
  * @param {object} data
  */
 export function unitsIn(data) {
@@ -29,8 +29,8 @@ export function unitOf(key, units) {
 }
 
 /**
- * Returns the unit that a field is shown with: that of its events, or the configured one if they say none. A field whose events have
- * several units has none.
+ * Returns the unit with which a field is shown: that of its events, or the configured one if they have none. If its events have several
+ * units, there is none.
  * @param {{ name: string, unit: string | null }} field
  * @param {Readonly<Record<string, string>>} configured by the names of the fields
  */
@@ -39,7 +39,7 @@ export function shownUnit({ name, unit }, configured) {
 }
 
 /**
- * Returns true if a field is a direction: its values go round, so that 359° and 1° are neighbours.
+ * Returns true if a field is a direction, so that 359° and 1° are neighbours.
  * @param {string} name
  * @param {string} unit
  */

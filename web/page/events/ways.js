@@ -9,7 +9,7 @@
  */
 
 /**
- * Returns the path that a multiplexed request has: that of the server, without what a proxy puts before it.
+ * Returns the path for a multiplexed request: the server's own path, without the prefix of a proxy.
  * @param {string} url of a topic or a run
  */
 export function targetOf(url) {

@@ -1,4 +1,4 @@
-/** What happens to a reader, as a person would say it, and events in one line. Pure. */
+/** The incidents of a reader in plain words, and events in one line. Pure. */
 import { formatCount } from "../words.js";
 
 /** @param {number} count */
@@ -25,7 +25,7 @@ export function gapInWords({ reason, missed }) {
   }
 }
 
-/** A field may have any name. */
+/** The most characters of the name of a field, which may be of any length. */
 const NAME_CHARS_MAX = 60;
 
 /** @param {string} name of a field */

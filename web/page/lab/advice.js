@@ -2,9 +2,9 @@
 import { median } from "../../measure/bootstrap.js";
 import { compare, doubtOf, formatValue, judge, valuesOf } from "./report.js";
 
-/** Nobody sees a difference of less than this between two events of a picture. */
+/** The least difference that a person can see between two events of a picture. */
 const SEEN_MS = 50;
-/** A latency is as good as the best within so much. */
+/** The greatest difference to the best latency with which another one counts as equal. */
 const ALIKE_MS = 2;
 
 /** @typedef {import("./report.js").Report} Report */

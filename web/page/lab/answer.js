@@ -4,11 +4,11 @@ import { niceRange } from "../../chart/scale.js";
 import { formatCount, formatMs, formatNumber } from "../words.js";
 import { TOO_FEW, doubtOf, judge } from "./report.js";
 
-/** A picture of a wider range is logarithmic. */
+/** The greatest ratio of both ends of a linear picture. One with a wider range is logarithmic. */
 const LINEAR_RANGE_MAX = 20;
-/** More marks would run into each other. */
+/** The most marks of a scale. More would overlap. */
 const MARKS_MAX = 7;
-/** Words at an end of the scale stay within it. */
+/** The percentage at both ends of the scale in which words are aligned so that they stay within it. */
 const END_PERCENT = 5;
 
 /** @typedef {import("./report.js").Report} Report */
@@ -162,7 +162,7 @@ function pictureOf(low, middle, high, marks) {
 }
 
 /**
- * The figures beside the one of the report, in words.
+ * The other figures of a report, in words.
  * @param {Report} report
  * @param {Estimates} estimates
  */

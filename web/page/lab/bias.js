@@ -1,6 +1,6 @@
 /**
- * Finds out whether something delays requests over HTTP and not the messages of a WebSocket, as the network emulation of some browsers does. What
- * is measured then compares that, and not the transports.
+ * Finds out whether something delays requests over HTTP but no messages of a WebSocket, like the network emulation of some browsers. If so,
+ * figures compare that, and not the transports.
  */
 import { now } from "../../client.js";
 import { median } from "../../measure/bootstrap.js";
@@ -9,10 +9,10 @@ import { formatMs } from "../words.js";
 import { call, callWays } from "./calls.js";
 import { valuesOf } from "./report.js";
 
-/** The calls over each way: the soonest of them has waited for nothing else. */
+/** The calls over each way. The fastest of them counts, since it was not delayed by chance. */
 const CALLS = 12;
 const MS_MAX = 20_000;
-/** Browsers and busy machines add less to a request. */
+/** The least delay that counts. Browsers and busy machines delay a request less. */
 const BIAS_MS_MIN = 10;
 
 /** @typedef {{ roundTripMs: number, words: string | null }} Bias the shortest round trip over HTTP, 0 if unknown; `words` say what is delayed, if something is */
@@ -47,7 +47,7 @@ export async function biasOf(signal) {
   }
 }
 
-/** Returns true if the newest call over HTTP had a connection before: one that it opens itself takes round trips of its own. */
+/** Returns true if the newest call over HTTP used an open connection. To open one takes further round trips. */
 function wasKept() {
   const entry = performance.getEntriesByName(at("clock"), "resource").at(-1);
   return entry instanceof PerformanceResourceTiming && entry.connectStart === entry.connectEnd;
@@ -63,7 +63,7 @@ export function slowOverHttp(httpMs, socketMs) {
 }
 
 /**
- * Returns the words for a WebSocket that is sooner than every stream, long poll and poll by a round trip; null if it is not.
+ * Returns a sentence if events come sooner over the WebSocket than over any other transport, by a round trip or more; null if not.
  * @param {readonly import("./report.js").Series[]} series
  * @param {number} roundTripMs
  */

@@ -5,7 +5,7 @@ import { at } from "../site.js";
 
 const PATH = "clock";
 const ANSWER_MS_MAX = 10_000;
-/** The single calls of a sample, of which the median counts. */
+/** The single calls of a sample. Their median counts. */
 const SINGLE_CALLS = 5;
 export const TIME = { quantity: "time", unit: "ms" };
 export const RATE = { quantity: "calls in a second", unit: "calls/s", isMoreBetter: true };
@@ -35,7 +35,7 @@ export async function call({ client }, signal) {
 }
 
 /**
- * One call, and several at once.
+ * Measures one call, and several at once.
  * @param {readonly Way[]} ways
  * @param {number} atOnce
  * @returns {import("./rounds.js").Cell[]}
@@ -48,7 +48,7 @@ export function callCells(ways, atOnce) {
 }
 
 /**
- * Calls one after the other, as many as fit into a time.
+ * Measures calls one after the other, as many as fit into a time.
  * @param {readonly Way[]} ways
  * @param {number} ms
  * @returns {import("./rounds.js").Cell[]}
@@ -94,7 +94,7 @@ async function single(way, signal) {
   };
 }
 
-/** What the browser counted of the last reply; null for one over a WebSocket, of which it tells nothing. */
+/** Returns the browser's byte count of the last reply; null for a WebSocket, of which it counts nothing. */
 function toldBytes() {
   const entry = performance.getEntriesByName(at(PATH), "resource").at(-1);
   return entry instanceof PerformanceResourceTiming && entry.transferSize > 0 ? entry.transferSize : null;

@@ -1,10 +1,10 @@
-/** Finds out whether a page measured itself instead of the network: it was hidden, or it stood still, and all that came waited for it. */
+/** Finds out whether a page measured itself instead of the network: it was hidden, or it was busy, so that all events had to wait. */
 import { now } from "../../client.js";
 
 const TICK_MS = 10;
-/** A task that takes longer is a long one in the terms of W3C Long Tasks. */
+/** The time after which a task is long, as in W3C Long Tasks. */
 const LONG_TASK_MS = 50;
-/** With a greater share of the time in long tasks, medians may be those of the page. */
+/** The greatest share of time in long tasks with which the figures are good. With more, medians may be those of the page. */
 const SHARE_MAX = 0.05;
 
 /** Watches the page until it is ended. */

@@ -1,4 +1,4 @@
-/** Examines the way from this browser to its server: what holds streams back, cuts quiet connections, or lets no WebSocket through. */
+/** Examines the way from this browser to its server: finds a proxy that holds streams back, cuts quiet connections, or lets no WebSocket through. */
 import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 import { silence } from "./quiet.js";
@@ -6,7 +6,7 @@ import { INDEX, MULTIPLEXED, SUBPROTOCOL, Way, begin, good, openSocket, unknown 
 
 /** A subprotocol of a topic's WebSocket. */
 const EVENTS = "anemone.events";
-/** The end of the type of a problem: a handshake that is not that of RFC 6455. */
+/** The end of the type of the problem for a handshake that is not that of RFC 6455. */
 const BAD_HANDSHAKE = "bad-handshake";
 const RULES_MS_MAX = 20_000;
 
@@ -32,8 +32,8 @@ const EXAMINATIONS = [
 ];
 
 /**
- * Makes all examinations, and tells each finding as soon as it is there. A server that stalls is asked nothing else, once two
- * examinations had no answer, and one that has gone neither; what is silent until then says nothing about the way.
+ * Makes all examinations, and reports each finding as soon as it is there. Stops when two had no answer, so that the server seems to stall,
+ * or when the server has gone. Findings of silence before that are dropped, since they then say nothing about the way.
  * @param {{ rules: Rules, known: Known, waitMs: number, signal: AbortSignal, onFinding: (finding: Finding) => void }} settings
  */
 export async function examine({ rules, known, waitMs, signal, onFinding }) {
@@ -62,7 +62,7 @@ export async function examine({ rules, known, waitMs, signal, onFinding }) {
 }
 
 /**
- * Returns what may be said of the way, or the reason to examine nothing else: a server that has gone or stalls says nothing of it.
+ * Returns the finding of an examination, or the reason to stop: if the server has gone or stalls, the finding says nothing about the way.
  * @param {Way} way
  * @param {Promise<Finding>} examination
  * @returns {Promise<Finding | "gone" | "silent">}
@@ -77,7 +77,7 @@ async function judged(way, examination) {
 }
 
 /**
- * Looks whether the server, which has answered, is still there. It has gone if no connection comes about, or if a proxy says so.
+ * Checks whether the server, which has answered before, is still there. It has gone if it cannot be connected to, or if a proxy says so.
  * @param {Way} way
  * @returns {Promise<"there" | "gone" | "silent">}
  */
@@ -106,7 +106,7 @@ function noAnswer(id, isSilent) {
 }
 
 /**
- * Asks for the server's health, which tells the examinations what they have to know.
+ * Requests the health of the server. The examinations need the round trip, and the program that answered.
  * @param {Rules} rules
  * @returns {Promise<Known>}
  */
@@ -121,7 +121,7 @@ export async function reach(rules) {
   }
 }
 
-/** What the browser noted of its last request for a path. @param {string} path */
+/** Returns the browser's times of its last request for a path. @param {string} path */
 function timingOf(path) {
   const entries = performance.getEntriesByName(at(path), "resource");
   return /** @type {PerformanceResourceTiming | undefined} */ (entries.at(-1));
@@ -162,7 +162,7 @@ function buffered(way, id, ms) {
 }
 
 /**
- * Judges a stream that is delayed: for a moment, which is only noted, or for so long that it is held back.
+ * Judges a stream that is delayed. A short delay is only a note; after a long one, the stream is held back.
  * @param {Way} way
  * @param {string} id
  * @param {number} delayMs
@@ -200,7 +200,7 @@ async function delay(way, type, firstMs) {
 }
 
 /**
- * Returns true if no other look is needed. Looks that take seconds are few, and two at least.
+ * Returns true if there are enough looks. With delays of seconds, few are enough, but at least two.
  * @param {readonly Look[]} looks
  * @param {Pick<Limits, "delayed_ms_min" | "delayed_looks" | "delays_ms_enough">} limits
  */
@@ -210,7 +210,8 @@ export function areEnough(looks, limits) {
 }
 
 /**
- * The delay of streams behind other answers, if there is one. The soonest of each count: a busy machine makes some late, what delays streams all.
+ * Returns the delay of streams compared with other answers; null if there is none. The fastest of both count: a busy machine delays some,
+ * but a proxy delays all.
  * @param {readonly Look[]} looks
  * @param {Pick<Limits, "delayed_ms_min">} limits
  */
@@ -238,8 +239,8 @@ async function webSocket(way) {
 }
 
 /**
- * Finds out why no multiplexed WebSocket opens: a topic has one that needs no subprotocol, and the server says without an upgrade that it
- * knows the path of the other.
+ * Finds out why no multiplexed WebSocket opens. Tries the WebSocket of a topic, which needs no subprotocol, and a request to the
+ * multiplexed path without an upgrade.
  * @param {Way} way
  * @param {string} id
  * @returns {Promise<Finding>}
@@ -269,7 +270,7 @@ function problemOf({ text }) {
 /** @typedef {"anew" | "changed" | "early" | "at once"} Pair what two polls for the same say */
 
 /**
- * Makes polls that wait for a second, each twice: what comes much sooner than the first time, and is the same, comes from a cache.
+ * Makes polls that wait for a second, each twice. A second reply that is the same and comes much sooner is from a cache.
  * @param {Way} way
  * @returns {Promise<Finding>}
  */
@@ -321,7 +322,7 @@ export function judgePair(first, second, { waited_ms_min }) {
 }
 
 /**
- * A page's own origin is judged for everything that changes something: the server answers a wrong method, or refuses the origin.
+ * Checks whether the server accepts the page's own origin, with a wrong method: the server refuses the method, or the origin.
  * @param {Way} way
  */
 async function origin(way) {

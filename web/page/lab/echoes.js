@@ -4,14 +4,14 @@ import { median } from "../../measure/bootstrap.js";
 import { at } from "../site.js";
 
 const ANSWER_MS_MAX = 60_000;
-/** A size whose echo takes longer is left out: all rounds would take minutes, and perhaps cost their user something. */
+/** The longest echo. A size that takes longer is left out: all rounds would take minutes, and perhaps cost the user money. */
 const ECHO_MS_MAX = 10_000;
 /** The reasons for which a size is left out. */
 const TOO_LONG = "since the server, by message_bytes_max in its [limits.echo], or a proxy takes nothing as long";
 const TOO_SLOW = `since an echo takes more than ${ECHO_MS_MAX / 1000} s`;
 const [LATE, TOO_BIG] = [408, 413];
 export const ROUND_TRIP = { quantity: "round trip", unit: "ms" };
-/** Sizes with the echoes of a sample, of which the median counts. */
+/** The sizes, each with the echoes of a sample. Their median counts. */
 const SIZES = /** @type {const} */ ([
   [1, "1 B", 10],
   [100, "100 B", 10],
@@ -28,7 +28,7 @@ const SIZES = /** @type {const} */ ([
  * @property {() => void} close
  */
 
-/** An echo that is longer than the server takes. */
+/** The error for an echo that is longer than the server's limit. */
 class TooBig extends Error {
   status = TOO_BIG;
 }
@@ -107,7 +107,7 @@ async function opened(signal) {
 }
 
 /**
- * Returns the bytes that all echoes send and receive, with the look at each size beforehand.
+ * Returns the bytes that all echoes send and receive, including the first try of each size.
  * @param {number} rounds with those that are dropped
  * @param {number} longest in bytes
  */
@@ -118,7 +118,7 @@ export function echoedBytes(rounds, longest) {
 }
 
 /**
- * The sizes that the server echoes, found out beforehand, and the cells that measure them.
+ * Tries each size first. Returns the cells that measure the sizes that the server echoes.
  * @param {number} longest in bytes
  * @param {import("../../measure/bootstrap.js").Random} random
  * @param {AbortSignal} signal
@@ -144,7 +144,7 @@ export async function echoCells(longest, random, signal) {
 }
 
 /**
- * Returns the reason to leave a size out; null for one to measure. A size that fails in another way is measured, and has its fault.
+ * Returns the reason to leave a size out; null if it is measured. A size that fails in another way is measured too, and has its fault.
  * @param {Uint8Array} bytes
  * @param {AbortSignal} signal
  */

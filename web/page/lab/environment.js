@@ -1,4 +1,4 @@
-/** What is known of this browser and of this network, for a report. */
+/** The known facts about this browser and this network, for a report. */
 import { now } from "../../client.js";
 import { at } from "../site.js";
 import { THIS_NETWORK } from "./report.js";
@@ -24,7 +24,7 @@ export function environmentOf({ begun, rounds, seed, isQuick }) {
   };
 }
 
-/** How the page came, such as h2, as the browser tells it. */
+/** Returns the protocol with which the page came, such as h2, if the browser knows it. */
 export function protocolOf() {
   const entry = performance.getEntriesByType("navigation")[0];
   return entry instanceof PerformanceNavigationTiming && entry.nextHopProtocol ? entry.nextHopProtocol : "HTTP of a version that the browser does not tell";

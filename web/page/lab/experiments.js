@@ -19,7 +19,7 @@ import { stopped } from "./stopped.js";
 /** @typedef {{ series: import("./report.js").Series[], method?: string[], left?: string, invalid?: string | null }} Found `left` says what was left out */
 
 const QUICK_ROUNDS_MAX = 4;
-/** The longest wait for the server's clock, without which latencies are measured, too. */
+/** The longest wait for the server's clock. Latencies are measured without it, too. */
 const CLOCK_MS_MAX = 30_000;
 
 /**
@@ -107,14 +107,14 @@ function earlyWords(earlyMs, bound) {
   return `an event arrived ${formatMs(earlyMs)} ms before it was sent, and the server's clock is known to ±${formatMs(bound)} ms: a clock was set meanwhile, or something delays requests and no events`;
 }
 
-/** The question of an experiment, and the rows that its table has about. @param {Name} name */
+/** Returns the question of an experiment, and about how many rows its table has. @param {Name} name */
 export function expected(name) {
   const { question, rows } = EXPERIMENTS[name];
   return { question, rows };
 }
 
 /**
- * Measures, and returns the report; null if it was stopped before anything was known.
+ * Measures, and returns the report; null if it was stopped before the first figure.
  * @param {Name} name
  * @param {Settings} settings
  * @returns {Promise<ReturnType<typeof import("./report.js").made> | null>}

@@ -1,4 +1,4 @@
-/** Shows what was found on the way to the server, with the settings that mend it. */
+/** Shows the findings about the way to the server, with the settings that mend the faults. */
 import { find, part, setText } from "../element.js";
 import { examine, reach, readRules } from "./doctor.js";
 
@@ -44,7 +44,10 @@ export function offerDoctor(section) {
   });
 }
 
-/** Says what all examinations have found. @param {{ fault: number, unknown: number, gone: number, remark: number }} counts a remark is a note with settings */
+/**
+ * Returns a sentence about all findings.
+ * @param {{ fault: number, unknown: number, gone: number, remark: number }} counts a remark is a note with settings
+ */
 export function conclusion({ fault, unknown, gone, remark }) {
   if (gone > 0) return "The server has gone.";
   if (fault > 0) return fault === 1 ? "1 fault." : `${fault} faults.`;

@@ -8,12 +8,12 @@ import { seriesOf, WARM_UP } from "./rounds.js";
 
 export const LATENCY = { quantity: "one-way latency", unit: "ms" };
 const CASE = "4 events a second";
-/** The events of a round that all transports have. */
+/** The number of events of a round that each transport must have. */
 const EVENTS = 8;
 const POLL_PAUSE_MS = 150;
-/** A round takes two seconds. */
+/** The longest time of a round. A good one takes two seconds. */
 const ROUND_MS_MAX = 15_000;
-/** The number of events of a round after which one that some transport does not have counts as lost. */
+/** The number of later events after which a missing event of a transport counts as lost. */
 const LATE_EVENTS = 8;
 
 /** @type {[string, import("../../transport/types.js").Read][]} */
@@ -89,7 +89,7 @@ async function readRound(random, signal) {
 }
 
 /**
- * The positions of the events that every transport has; one that has none is not waited for.
+ * The positions of the events that every transport has. Ignores a transport without any event.
  * @param {Map<string, Arrivals>} all
  */
 function shared(all) {

@@ -95,7 +95,7 @@ function showAdvice(words) {
   setText(advice, words);
 }
 
-/** Says how much will go over the network, before it does. */
+/** Shows how much a measurement will send and receive, before it begins. */
 function showSum() {
   const names = wanted();
   const rounds = chosen("#rounds") + WARM_UP;
@@ -107,7 +107,7 @@ function showSum() {
   setText(element("#sum"), parts.length === 0 ? "" : `This sends and receives ${parts.join(", ")}.`);
 }
 
-/** Ends the measurement if nothing answers, or something in place of the server: to go on would take long, and measure nothing. */
+/** Ends the measurement if nothing answers, or something else than the server. It would take long and measure nothing. */
 async function endIfGone() {
   if (!(await isThere(AbortSignal.any([ending.signal, AbortSignal.timeout(ANSWER_MS_MAX)])))) ending.abort(GONE);
 }
@@ -119,7 +119,7 @@ function endInWords() {
 }
 
 /**
- * The place of an answer, so high that little below it moves when the answer comes.
+ * Makes the place of an answer, so high that little below it moves when the answer comes.
  * @param {import("./experiments.js").Name} name
  */
 function placeOf(name) {
@@ -151,7 +151,7 @@ function showFailure(name, error, place) {
   place.replaceWith(section);
 }
 
-/** Offers what this server has. */
+/** Offers the experiments that this server allows. */
 async function offer() {
   const box = (/** @type {string} */ name) => find(document, `#experiments [value=${name}]`, HTMLInputElement);
   const tell = (/** @type {string} */ name, /** @type {boolean} */ isOffered, /** @type {string} */ words) => {

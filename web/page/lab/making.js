@@ -1,15 +1,15 @@
 /**
- * Makes reports beside the page: their intervals take so long that it would stand still.
+ * Makes reports in a worker: their intervals take so long that the page would be blocked.
  *
  * The script for that is loaded before anything is measured, since the server may be gone afterwards. Without the script, the page makes
- * reports itself: what was measured is not lost.
+ * the reports itself, so that no figure is lost.
  */
 import { ownScript } from "../site.js";
 import { made } from "./report.js";
 
 const SCRIPT = ownScript(new URL("./worker.js", import.meta.url));
 const LOAD_MS_MAX = 5000;
-/** A report of 30 rounds takes a second or so. */
+/** The longest time for a report. One of 30 rounds takes about a second. */
 const MAKE_MS_MAX = 60_000;
 
 export class Maker {
@@ -17,7 +17,7 @@ export class Maker {
   #worker = null;
 
   /**
-   * Returns once the script is there, or known not to come.
+   * Returns once the script is loaded, or has failed.
    * @param {AbortSignal} signal ends the wait
    */
   async load(signal) {

@@ -19,7 +19,7 @@ export async function publish(reports) {
 }
 
 /**
- * Shows the newest ones, if there are some.
+ * Shows the newest reports, if there are any.
  * @param {HTMLElement} section
  */
 export async function listPublished(section) {
@@ -31,7 +31,7 @@ export async function listPublished(section) {
 }
 
 /**
- * Whatever is in the topic: somebody else may have written it.
+ * Makes the item of an event. Its data may be anything, since anybody may have written it.
  * @param {{ time: number, data: any }} event
  */
 function itemOf({ time, data }) {

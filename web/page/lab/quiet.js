@@ -3,7 +3,7 @@ import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 import { INDEX, begin, good, openSocket } from "./way.js";
 
-/** The words for what closes a WebSocket as soon as it is open. */
+/** The words for a proxy that closes a WebSocket as soon as it is open. */
 const NO_WEBSOCKET = "what came is no WebSocket";
 
 /** @typedef {import("./way.js").Way} Way */
@@ -49,7 +49,7 @@ const seconds = (ms) => (ms / 1000).toFixed(1);
 /** @typedef {"held" | "unknown" | "at once" | { unasked: string } | { silentMs: number, heardMs?: number } | number} Quiet a number: the time in ms after which it was cut; at once: it was not open for so long that it was silent; `unasked`: this came, for which nobody asked; `silentMs`: it stands, but not even heartbeats came for so long; `heardMs`: they came until so long after its beginning, so it was dropped without a word */
 
 /**
- * Judges a stream that is still open, was last heard so long after its beginning, and then was silent.
+ * Judges a stream that is still open. `heardMs` is the time from its beginning to its last byte, `silentMs` the time since then.
  * @param {number} heardMs
  * @param {number} silentMs
  * @param {Pick<Way, "heldMsMin"> & { limits: Pick<Limits, "heartbeat_ms_max"> }} way

@@ -62,15 +62,18 @@ import { Random, estimate, isDistinguishable, median, shift } from "../../measur
 import { countOf, formatCount, formatMs } from "../words.js";
 
 const VERSION = 1;
-/** With less of what was expected, or of the rounds, a figure says nothing. */
+/** The least part of the expected items, and of the rounds, with which a figure counts. */
 const REACH_MIN = 0.9;
-/** Fewer pairs of equals are all on one side of each other in more than one of twenty cases. */
+/**
+ * The least number of pairs that a verdict needs. With fewer, equal contenders differ in the same direction by chance in more than one of
+ * twenty cases.
+ */
 const PAIRS_MIN = 6;
-/** The words for contenders that have fewer, if others have enough. */
+/** The words for contenders with fewer pairs, if others have enough. */
 export const TOO_FEW = "too few rounds to be sure";
 const NO_TIME = { secs: 0, nanos: 0 };
 
-/** No emulated link. */
+/** The link of a report: no emulated one. */
 export const THIS_NETWORK = { name: null, delay: NO_TIME, jitter: NO_TIME, rate_bits: null };
 
 /**
@@ -126,7 +129,7 @@ export function compare(of, to) {
 }
 
 /**
- * Judges a comparison: the sentence and the rows of a report say the same.
+ * Judges a comparison, for both the sentence and the rows of a report.
  * @param {Comparison | null} comparison
  * @returns {"apart" | "alike" | "too few"}
  */
@@ -136,8 +139,8 @@ export function judge(comparison) {
 }
 
 /**
- * Says that no difference is sure, if all comparisons have too few rounds. It is no part of the answer: whoever shows a report adds it, as
- * `anemone lab report` does.
+ * Returns a sentence that no difference is sure, if all comparisons have too few rounds. It is not part of the answer: the page adds it
+ * when it shows a report, like `anemone lab report`.
  * @param {(Pick<Comparison, "pairs"> & Partial<Pick<Comparison, "unit" | "shift">>)[]} comparisons
  */
 export function doubtOf(comparisons) {

@@ -1,5 +1,5 @@
 /**
- * Rounds: in each, every contender of every case is measured once, in an order of its own. Pure but for what `measure` does.
+ * Rounds. In each, every contender of every case is measured once, in a new random order. Pure, except for `measure`.
  *
  * @typedef {object} Cell a contender in a case
  * @property {string} case
@@ -15,11 +15,11 @@
  * @property {Partial<Record<import("./report.js").FaultKind, number>>} [faults]
  */
 
-/** Rounds before those that count. */
+/** The number of rounds before those that count. */
 export const WARM_UP = 1;
 
 /**
- * Measures all cells. `signal` ends it at once: the sample that is begun is dropped, and what was measured before stays.
+ * Measures all cells. `signal` ends this at once: the current sample is dropped, and the earlier ones stay.
  * @param {readonly Cell[]} cells
  * @param {{ first: Quantity, rounds: number, random: import("../../measure/bootstrap.js").Random, signal: AbortSignal, onStep: () => void, onFailure: () => Promise<void> }} options `onFailure` may abort `signal`
  * @returns {Promise<import("./report.js").Series[]>}
@@ -41,7 +41,7 @@ export async function interleaved(cells, { first, rounds, random, signal, onStep
 }
 
 /**
- * Makes a series of each figure, and one of the first also if there is none.
+ * Makes a series of each figure; always one of the first, even if it has no value.
  * @param {Pick<Cell, "case" | "x" | "contender">} cell
  * @param {readonly Sample[]} samples
  * @param {Quantity} first
@@ -75,7 +75,7 @@ export function seriesOf({ case: name, x, contender }, samples, first) {
 }
 
 /**
- * A sample in which everything failed.
+ * Makes a sample in which everything failed.
  * @param {unknown} error
  * @returns {Sample}
  */

@@ -1,4 +1,4 @@
-/** The way to the server, and how it is examined: by rules that `anemone doctor` has, too. */
+/** The way to the server, which is examined by the same rules as in `anemone doctor`. */
 import { browser } from "../../transport/environment.js";
 import { at } from "../site.js";
 
@@ -66,7 +66,7 @@ export class Way {
     this.signal = signal;
   }
 
-  /** The way for what is asked after a silence. */
+  /** Returns this way with a shorter wait for answers, for requests after a silence. */
   hasty() {
     return new Way(this.#rules, { roundTripMs: this.#roundTripMs, isHasty: true }, this.signal);
   }
@@ -89,7 +89,7 @@ export class Way {
     return this.limits.begin_ms_max + this.#roundTripsMs;
   }
 
-  /** A stream that is cut after this time, before its first item, was held back; what comes of it later is no part of its beginning. */
+  /** The time after which a stream without an item counts as held back. An item that comes later is not its beginning. */
   get heldMsMin() {
     return this.limits.held_ms_min + this.#roundTripsMs;
   }
@@ -100,7 +100,7 @@ export class Way {
   }
 
   /**
-   * Asks, and reads the whole answer.
+   * Makes a request, and reads the whole answer.
    * @param {string} path
    * @param {RequestInit} [init]
    */
@@ -112,7 +112,10 @@ export class Way {
     return { status: reply.status, headers: reply.headers, text, ms: browser.now() - begun };
   }
 
-  /** Tells why the rest was left out. @param {EarlyEnd} end @param {Record<string, string | number>} [values] @returns {Finding} */
+  /**
+   * Returns the finding with the reason why the examinations ended early.
+   * @param {EarlyEnd} end @param {Record<string, string | number>} [values] @returns {Finding}
+   */
   endedBy(end, values = {}) {
     return { id: "reach", state: "fault", words: filled(this.#rules.ends[end], values), isGone: end === "gone" };
   }
@@ -179,7 +182,7 @@ export async function begin(way, type, signal = way.signal) {
 }
 
 /**
- * Waits until the first item of a stream is whole: what holds back the end of an item may let its first bytes through.
+ * Waits until the first item of a stream is complete. A proxy may let its first bytes through, and hold back its end.
  * @param {ReadableStreamDefaultReader<Uint8Array>} reader
  * @param {string} type
  * @param {Pick<Limits, "item_bytes_max">} limits
