@@ -1,11 +1,11 @@
 /** The rates at which topics grow, from the positions of their newest events in looks. Pure. */
 import { parsePosition } from "../client.js";
 
-/** A rate is the mean over this time at most. */
+/** The longest time of which a rate is the mean. */
 const MEMORY_MS = 10_000;
-/** Events within this time after the first look may be of the past, which comes at once; and a rate over less time says nothing. */
+/** The time after the first look in which events may be old ones that come all at once. It is also the least time of a rate. */
 const HEAP_MS = 1000;
-/** A topic without an event for this long is quiet, unless its events have always been so far apart. */
+/** A topic without an event for this time is quiet, unless its events have always been as far apart. */
 const QUIET_MS = 5000;
 const QUIET_PAUSES = 3;
 /** @type {[string, number][]} */
@@ -14,7 +14,7 @@ const TIMES = [["a second", 1], ["a minute", 60], ["an hour", 3600]];
 export class Rate {
   #began = 0;
   #now = 0;
-  /** Those that found a new event, oldest first. @type {{ epoch: string, offset: number, at: number, time: number }[]} */
+  /** The looks that found a new event, oldest first. @type {{ epoch: string, offset: number, at: number, time: number }[]} */
   #looks = [];
 
   /**
@@ -36,7 +36,7 @@ export class Rate {
   }
 
   /**
-   * Begins anew: what comes next does not follow what was seen last.
+   * Begins anew, since the next event does not follow the last one.
    * @param {number} now
    */
   forget(now) {
@@ -44,7 +44,7 @@ export class Rate {
     this.#began = now;
   }
 
-  /** Events in a second; null until it can be known. */
+  /** The events in a second; null while it is not known. */
   get perSecond() {
     const [first, last] = [this.#looks[0], this.#looks.at(-1)];
     if (!first || !last) return null;

@@ -2,15 +2,15 @@
 
 import { withoutMark } from "./mark.js";
 
-/** Makes a key under which the same thing may be sent again, and is carried out once. */
+/** Makes a key. If the same request is sent again with this key, it is carried out only once. */
 export { newKey } from "../anemone-client/key.js";
 
-/** A page that sends something says how that went within this time. */
+/** The longest time until a page shows the outcome of a request. */
 const ANSWER_MS_MAX = 10_000;
-/** No try begins later than this after the first. */
+/** The longest time from the first try to the last. */
 const TRIES_MS_MAX = 5000;
 
-/** The options of a call that somebody waits for: it fails soon, with the last answer or without one, and may be made again. */
+/** Returns the options of a call for which a person waits. It fails soon, with the last answer or without one, and may be made again. */
 export function patience() {
   return { triesMs: TRIES_MS_MAX, signal: AbortSignal.timeout(ANSWER_MS_MAX) };
 }
@@ -26,8 +26,8 @@ export function isJson(text) {
 }
 
 /**
- * Returns true if a text begins like JSON that is more than a word or a number. If it is none, its end is missing or it has a slip: the
- * server refuses it (`Data::typed`), and so does `anemone pub`.
+ * Returns true if a text begins like JSON that is more than a word or a number. If it is not JSON after all, it has a typing error or no
+ * end. The server refuses it (`Data::typed`), and so does `anemone pub`.
  * @param {string} text
  */
 export function looksLikeJson(text) {

@@ -1,4 +1,4 @@
-/** The client that a page has for this server, the server's clock, and what its failures are in words. */
+/** The page's client for this server, the server's clock, and failures in words. */
 import { AnemoneError, connect, now } from "../client.js";
 import { refusalStatus } from "../transport/refusal.js";
 import { at } from "./site.js";
@@ -12,7 +12,7 @@ export function serverNow() {
   return now() + offsetMs;
 }
 
-/** Learns the server's clock. */
+/** Asks for the time of the server's clock. */
 export async function learnClock() {
   const asked = now();
   const { data } = await client.call("GET", "clock");
@@ -20,7 +20,7 @@ export async function learnClock() {
 }
 
 /**
- * Returns true if an error says that the server cannot be reached, and so nothing about what was asked.
+ * Returns true if an error only says that the server cannot be reached.
  * @param {unknown} error
  */
 export function isGone(error) {
@@ -28,7 +28,7 @@ export function isGone(error) {
 }
 
 /**
- * Returns true if the server gives a sign of life. An answer of a proxy that does not reach it is none.
+ * Returns true if the server answers. The answer of a proxy that cannot reach the server does not count.
  * @param {AbortSignal} signal ends the wait
  */
 export async function isThere(signal) {

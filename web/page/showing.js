@@ -4,14 +4,14 @@ const SHOW_EVERY_MS = 100;
 const REST_FACTOR = 4;
 
 /**
- * Shows what came, again and again, and leaves most of the time to the hands: on a slow machine it shows less often.
- * @param {readonly (() => void)[]} parts each takes a frame of its own, so that hands wait for one of them at most
+ * Shows new events again and again, and leaves most of the time for the user's input. On a slow machine, it shows them less often.
+ * @param {readonly (() => void)[]} parts each has a frame of its own, so that an input waits for at most one of them
  * @param {() => boolean} takeNews returns true if something has come since the last time
  */
 export async function keepShowing(parts, takeNews) {
   const { port1, port2 } = new MessageChannel();
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  /** Layout and painting are over: a message waits for them, and asks for no frame of its own. */
+  /** Resolves when layout and painting are over. A message waits for them, and does not request a frame of its own. */
   const painted = () =>
     new Promise((resolve) => {
       port1.onmessage = resolve;

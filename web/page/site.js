@@ -11,8 +11,8 @@ export function at(path) {
 }
 
 /**
- * Returns the URL of a script as what a worker takes. The pages allow no other way to make one from a string, so that
- * no data ever becomes a script (Trusted Types).
+ * Returns the URL of a script in the type that a worker takes. The pages allow no other way to make such a URL from a string, so that data
+ * never becomes a script (Trusted Types).
  * @param {URL} url
  */
 export function ownScript(url) {

@@ -27,7 +27,7 @@ export function formatNumber(value, decimals) {
 }
 
 /**
- * Parses a number as {@link formatNumber} writes it, "1,234.5", or with a decimal comma, "1,5"; what is neither is NaN.
+ * Parses a number as {@link formatNumber} writes it, "1,234.5", or with a decimal comma, "1,5". Returns NaN for any other text.
  * @param {string} text
  * @param {boolean} [isOfDegrees] there are no thousands of them, so a comma is always a decimal comma: "52,516"
  */

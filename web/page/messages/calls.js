@@ -1,4 +1,4 @@
-/** The changes of messages: each says which version it changes, so that nobody overwrites what they have not seen. */
+/** The changes of messages. Each names the version that it changes, so that nobody overwrites a version that they have not seen. */
 import { AnemoneError } from "../../client.js";
 import { patience } from "../sending.js";
 import { client } from "../server.js";
@@ -48,7 +48,7 @@ export async function current(id) {
 }
 
 /**
- * Returns true if the message is another version, or not there, so that nothing was changed.
+ * Returns true if nothing was changed, since the message has another version or is not there.
  * @param {unknown} error
  */
 export function isConflict(error) {

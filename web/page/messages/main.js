@@ -1,8 +1,7 @@
 /**
  * The page about messages: the records of the resource as they change, in every window at once.
  *
- * The topic of the resource has all of its records and each of their changes, so this reads nothing else. All of what messages hold
- * is shown as text.
+ * The topic of the resource has all records and all changes, so the page reads nothing else. All data of messages is shown as text.
  */
 import { command } from "../commands.js";
 import { fieldsOf, find, putAfter, setText } from "../element.js";
@@ -30,10 +29,10 @@ const template = find(document, "#message", HTMLTemplateElement);
 const records = new Records();
 /** @type {Map<string, Row>} */
 const rows = new Map();
-/** The ids of what has just come. @type {Set<string>} */
+/** The ids of the messages that are new or changed since the last drawing. @type {Set<string>} */
 const fresh = new Set();
 let isChanged = true;
-/** True once all messages that there were at the beginning are here. */
+/** True once all messages of the beginning are here. */
 let isWhole = false;
 /** The offset of the newest event at the beginning; null until it is known. @type {number | null} */
 let wholeAt = null;
@@ -60,7 +59,7 @@ function take({ data, position, time }) {
 }
 
 /**
- * What is kept has all messages, and comes after such a gap: those that are not in it are no longer there.
+ * Begins anew after a gap for which the server sends all messages again. Any others are no longer there.
  * @param {import("../../anemone-client/types.js").Gap} gap
  */
 function startAnew({ reason }) {
@@ -124,7 +123,7 @@ function forget(id, row) {
   if (hadFocus) (next ?? element("#write")).querySelector(next ? "button" : "textarea")?.focus();
 }
 
-/** Finds out whether all messages are here that there were at the beginning. */
+/** Checks whether all messages of the beginning are here. */
 function beWhole() {
   const here = parsePosition(topic.position ?? "");
   if (isWhole || wholeAt === null || !here || here.offset < wholeAt) return;
@@ -141,7 +140,7 @@ function showAges() {
   for (const row of rows.values()) row.showAge();
 }
 
-/** The lines that do the same from a terminal. */
+/** Shows the command lines that do the same in a terminal. */
 function showCommands() {
   const url = at(TOPIC);
   const json = "-H 'Content-Type: application/json'";

@@ -31,7 +31,7 @@ export class Records {
   }
 
   /**
-   * Takes an event of the topic; returns what happened to which record, or null if nothing did.
+   * Takes an event of the topic. Returns the change and the id of its record; null if nothing has changed.
    * @param {any} data
    * @param {string} position
    * @param {number} time
@@ -50,7 +50,7 @@ export class Records {
 }
 
 /**
- * The server's order: shorter ids first.
+ * Compares two ids in the server's order: shorter ids first.
  * @param {string} a
  * @param {string} b
  */

@@ -1,4 +1,4 @@
-/** A message in the list: shown, edited in place, deleted; and the choice when somebody else has changed it meanwhile. */
+/** A message in the list. It can be edited in place and deleted. If somebody else has changed it meanwhile, the user chooses a version. */
 import { ask } from "../ask.js";
 import { fieldsOf, find, setText } from "../element.js";
 import { newKey, sendOnEnter } from "../sending.js";
@@ -46,7 +46,7 @@ export class Row {
   }
 
   /**
-   * Shows a version. What is being edited stays, and is told.
+   * Shows a version. A text that is being edited stays, with a note about the new version.
    * @param {Version} version
    */
   show(version) {
@@ -71,14 +71,14 @@ export class Row {
     setText(this.#field("when"), time === null ? "" : `${formatDuration(serverNow() - time)} ago`);
   }
 
-  /** Lets the eye find what has just come. */
+  /** Marks the row for a moment, since its message is new or changed. */
   mark() {
     this.element.classList.remove("fresh");
     void this.element.offsetWidth; // the animation begins anew
     this.element.classList.add("fresh");
   }
 
-  /** The message was deleted. The row leaves, unless it is being edited here. */
+  /** Call this if the message was deleted. Removes the row, unless the user edits it. */
   leave() {
     this.#isGone = true;
     if (this.#mine) this.#showConflict(null);
@@ -138,7 +138,7 @@ export class Row {
   // --- conflicts ---
 
   /**
-   * Nothing was changed, since the server has another version.
+   * Handles a refused change, since the server has another version.
    * @param {Content} mine
    */
   async #resolve(mine) {

@@ -1,5 +1,5 @@
 /**
- * Older events, read back from a topic: page after page, or, where there are too many for a chart, evenly spaced parts of them.
+ * Older events, read back from a topic: all of them page by page, or evenly spaced parts if there are too many for a chart.
  */
 import { formatPosition } from "../../anemone-client/position.js";
 import { parsePosition } from "../../client.js";
@@ -8,13 +8,13 @@ import { requestPage } from "../../transport/page.js";
 import { since } from "./spans.js";
 
 const PAGE_EVENTS = 1000;
-/** As many as the smallest series of a chart keeps. */
+/** The most events that are read: the smallest series of a chart keeps no more. */
 const EVENTS_MAX = 30_000;
-/** The bytes of what is read for a chart, by the mean of all events of the topic. */
+/** The most bytes that are read for a chart, by the mean size of the topic's events. */
 const BYTES_MAX = 16_000_000;
-/** The events of a part, when only parts are read. */
+/** The number of events of a part, if only parts are read. */
 const PART_EVENTS = 100;
-/** A browser opens six connections to a server, and streams hold some of them. */
+/** The most parts that are requested at once: a browser has six connections to a server, and streams hold some of them. */
 const PARTS_AT_ONCE = 3;
 const ANSWER_MS_MAX = 10_000;
 
@@ -40,11 +40,11 @@ async function ask(topic, query, signal) {
 }
 
 /**
- * Reads what the topic has from a place on.
+ * Reads the events of a topic from a place on, or parts of them.
  * @param {string} topic its URL
  * @param {string} place the parameter of a request, such as `since=1h`
  * @param {{ signal: AbortSignal, bytesEach: number, onEvent: (event: TopicEvent) => void, onProgress: (progress: Progress) => void }} options
- *   `bytesEach` is the mean of the topic's events
+ * `bytesEach` is the mean of the topic's events
  * @returns {Promise<Progress | null>} null if there is nothing
  */
 export async function readBack(topic, place, { signal, bytesEach, onEvent, onProgress }) {
@@ -85,11 +85,11 @@ export async function readBack(topic, place, { signal, bytesEach, onEvent, onPro
 }
 
 /**
- * Reads every event between two times, or the first of them.
+ * Reads all events between two times; if there are too many, the first of them.
  * @param {string} topic its URL
  * @param {{ from: number, to: number }} times
  * @param {{ eventsMax: number, bytesMax: number, signal: AbortSignal, onProgress: (done: number) => void }} options
- *   `bytesMax` is of their data, each character a byte; `done` is 0 to 1
+ * `bytesMax` is of their data, each character a byte; `done` is 0 to 1
  */
 export async function readBetween(topic, { from, to }, { eventsMax, bytesMax, signal, onProgress }) {
   /** @type {TopicEvent[]} */

@@ -1,17 +1,17 @@
-/** The range of a chart: buttons for the last minutes, hours and days, which read back what the page has not received. */
+/** The range of a chart: buttons for the last minutes, hours and days. They read back the events that the page does not have. */
 import { find, setText } from "../element.js";
 import { listedTopic } from "../places.js";
 import { formatCount, formatDuration } from "../words.js";
 import { readBack } from "./history.js";
 import { offered, placeOf } from "./spans.js";
 
-/** What is kept reaches further back with time. */
+/** The time between two looks at the kept events, which cover a longer time as the topic grows. */
 const LOOK_MS = 60_000;
 
 /** @typedef {import("./spans.js").Span} Span */
 
 /**
- * The chart whose range it is.
+ * The chart that has this range.
  * @typedef {object} Shown
  * @property {(span: Span) => boolean} has whether all values of this time are here
  * @property {(spanMs: number) => void} fit shows this much time, up to now
@@ -31,10 +31,10 @@ export class Ranges {
   /** @type {HTMLButtonElement[]} */
   #buttons;
   #reading = new AbortController();
-  /** The mean of the topic's events. */
+  /** The mean size of the topic's events. */
   #bytesEach = 0;
   #now;
-  /** Hears what the server says about the topic. @type {(topic: import("../places.js").ListedTopic) => void} */
+  /** Gets the entry of the topic in the server's list. @type {(topic: import("../places.js").ListedTopic) => void} */
   #onListed;
 
   /**
@@ -63,7 +63,7 @@ export class Ranges {
     setInterval(() => document.visibilityState !== "hidden" && void this.look(), LOOK_MS);
   }
 
-  /** Asks what is kept, and offers the spans that it fills. The one that is shown stays. */
+  /** Asks how far back the kept events reach, and offers the spans that they fill. The current span stays. */
   async look() {
     const listed = await listedTopic(this.#name);
     if (listed === null) return;
@@ -79,7 +79,7 @@ export class Ranges {
   }
 
   /**
-   * Says which span is shown.
+   * Marks the span that is shown.
    * @param {Span | null} span
    */
   mark(span) {
@@ -93,7 +93,7 @@ export class Ranges {
   }
 
   /**
-   * Shows this much time; what is not here is read back.
+   * Shows this much time, and reads back the missing events.
    * @param {Span} span
    */
   async show(span) {

@@ -1,4 +1,4 @@
-/** The times that a chart offers. Pure. */
+/** The spans of time that a chart offers. Pure. */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -9,7 +9,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** @type {Span} */
 const ALL = { title: "All", spanMs: Infinity };
 
-/** Those of any topic, the shortest first. @type {readonly Span[]} */
+/** The spans for any topic, the shortest first. @type {readonly Span[]} */
 export const SPANS = [
   { title: "1 min", spanMs: MINUTE_MS },
   { title: "5 min", spanMs: 5 * MINUTE_MS },
@@ -19,10 +19,10 @@ export const SPANS = [
   ALL,
 ];
 
-/** The time in the chart of the wind at first. @type {Span} */
+/** The first span in the chart of the wind. @type {Span} */
 export const WIND_SPAN = { title: "2 min", spanMs: 2 * MINUTE_MS };
 
-/** Those of the wind. @type {readonly Span[]} */
+/** The spans for the wind. @type {readonly Span[]} */
 export const WIND_SPANS = [
   WIND_SPAN,
   { title: "1 h", spanMs: HOUR_MS },
@@ -32,7 +32,7 @@ export const WIND_SPANS = [
 ];
 
 /**
- * Returns the spans that are worth a button: the first one, those that do not reach beyond what is kept, and that for all of it.
+ * Returns the spans that get a button: the first one, those that are not longer than the kept events reach, and "All".
  * @param {readonly Span[]} spans
  * @param {number} keptMs how far back the topic reaches
  */
@@ -41,7 +41,7 @@ export function offered(spans, keptMs) {
 }
 
 /**
- * Returns the longest span that values of this time fill; if they fill none, the first one.
+ * Returns the longest span that is not longer than a time; if there is none, the first one.
  * @param {readonly Span[]} spans
  * @param {number} ms
  */
@@ -49,7 +49,7 @@ export function filledBy(spans, ms) {
   return spans.filter(({ spanMs }) => spanMs <= ms).at(-1) ?? spans[0] ?? ALL;
 }
 
-/** The first time that the server takes for one: a number with fewer digits is none. */
+/** The earliest time that the server accepts. It does not take a number with fewer digits for a time. */
 export const TIME_MS_MIN = 100_000_000_000;
 
 /**

@@ -1,4 +1,4 @@
-/** Starts a run: for the box of a new one, and for one that is to run again. */
+/** Starts a run: a new one from the box, or a finished one again. */
 import { newKey, patience } from "../sending.js";
 import { client, failureInWords, isGone } from "../server.js";
 import { at } from "../site.js";

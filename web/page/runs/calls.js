@@ -7,7 +7,7 @@ import { targetOf } from "./words.js";
 /** @typedef {{ path: string, query: string | null, text: string, name: string }} Filled what the form has */
 
 /**
- * With `anemone`, which shows the progress.
+ * Returns the command with `anemone`, which shows the progress.
  * @param {Filled} filled
  */
 export function commandFor({ path, query, text, name }) {
@@ -20,7 +20,7 @@ export function commandFor({ path, query, text, name }) {
 }
 
 /**
- * With `curl`, which prints the events as they come.
+ * Returns the command with `curl`, which prints the events as they come.
  * @param {Filled} filled
  */
 export function curlFor({ path, query, text, name }) {

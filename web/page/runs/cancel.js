@@ -1,4 +1,4 @@
-/** Cancels a run, once it is sure that this is meant. */
+/** Cancels a run, if the user confirms it. */
 import { AnemoneError } from "../../client.js";
 import { ask } from "../ask.js";
 import { patience } from "../sending.js";
@@ -6,7 +6,7 @@ import { client, failureInWords } from "../server.js";
 import { nameOf } from "./words.js";
 
 /**
- * Returns what happened, in words; null if the run goes on as it is.
+ * Returns the outcome in a sentence; null if the user does not confirm.
  * @param {import("./words.js").RunState} run
  * @returns {Promise<string | null>}
  */
@@ -23,7 +23,7 @@ export async function cancel(run) {
 }
 
 /**
- * Returns true if a run that has ended was cancelled: by the call before, or by somebody else.
+ * Returns true if the run has ended because it was cancelled, by an earlier try or by somebody else.
  * @param {import("./words.js").RunState} run
  * @param {unknown} error
  */

@@ -1,11 +1,11 @@
-/** What a server keeps of a run as a file: its events as NDJSON, or its partial results as CSV. Pure. */
+/** The kept events of a run as a file: all as NDJSON, or the partial results as CSV. Pure. */
 import { csvOf as csvOfRows } from "../csv.js";
 
 /** @typedef {{ offset: number, time: number, data: any }} RunEvent as a page of the server has it */
 /** @typedef {{ epoch: string, events: RunEvent[] }} Kept */
 
 /**
- * The lines that a reader of the server's NDJSON gets.
+ * Returns the same lines that a reader of the server's NDJSON gets.
  * @param {Kept} kept
  */
 export function ndjsonOf({ epoch, events }) {
@@ -13,7 +13,7 @@ export function ndjsonOf({ epoch, events }) {
 }
 
 /**
- * A row for each partial result.
+ * Returns CSV with a row for each partial result.
  * @param {readonly RunEvent[]} events
  */
 export function csvOf(events) {

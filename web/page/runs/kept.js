@@ -1,8 +1,8 @@
-/** All that a server keeps of a run, for a file. */
+/** All kept events of a run, for a file. */
 import { client } from "../server.js";
 
 /**
- * Reads what the server keeps of a run, up to now.
+ * Reads the kept events of a run, up to now.
  * @param {string} path
  * @returns {Promise<import("./download.js").Kept>}
  */

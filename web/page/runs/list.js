@@ -1,9 +1,8 @@
 /**
- * The list of the runs: what each does, how far it is, its end, and a button that cancels it.
+ * The list of the runs. Each has its state, its progress, its end, and a button that cancels it.
  *
- * The server tells this list only when it is asked, so the page asks again while it is visible: often while a run works, seldom
- * otherwise, and more seldom if the answer takes long. The address of the page has what it asks for, and what is searched in that, so that a
- * link leads to the same runs.
+ * There are no events of this list, so the page asks for it while it is visible: often while a run works, less often otherwise, and still
+ * less often if the answer takes long. The address of the page has the query and the search, so that a link leads to the same runs.
  */
 import { fieldsOf, find, putAfter, setText } from "../element.js";
 import { showPlaces } from "../places.js";
@@ -19,10 +18,10 @@ import { STATES, countsInWords, hasText, inOrder, isOver, keptInWords, nameOf, p
 const LOOK_BUSY_MS = 1000;
 const LOOK_IDLE_MS = 3000;
 const LOOK_REFUSED_MS = 60_000;
-/** The page is this much longer idle than the server was busy with its answer. */
+/** The page waits for this multiple of the time that the server took for its answer. */
 const REST_FACTOR = 10;
 const ANSWER_MS_MAX = 10_000;
-/** The runs that are shown at first, and with each press of the button for more; the server lists no more than the last figure. */
+/** The number of runs that are shown at first, and that each press of the button adds; below, the most that the server lists. */
 const LISTED_STEP = 200;
 const LISTED_MAX = 1000;
 
@@ -41,9 +40,9 @@ const inState = find(document, "#state", HTMLSelectElement);
 const rows = new Map();
 let wake = new AbortController();
 let listedMax = LISTED_STEP;
-/** The runs that the server has, also those that it does not list. */
+/** The number of the server's runs, including those that it does not list. */
 let total = 0;
-/** The query that has the runs that are shown; null if there are none. @type {string | null} */
+/** The query of the runs that are shown; null if there are none. @type {string | null} */
 let answered = null;
 
 /** @param {RunState} run */
@@ -101,13 +100,13 @@ function showRow(row, run) {
 
 // --- which runs ---
 
-/** The service and the states that are chosen, as the server and the address of the page have them. */
+/** Returns the query of the chosen service and states, in the form of the server and of the page's address. */
 function chosen() {
   const names = Object.entries({ service: ofService.value, state: inState.value }).filter(([, value]) => value !== "");
   return new URLSearchParams(names).toString().replaceAll("%2F", "/").replaceAll("%2C", ",");
 }
 
-/** Shows what the address asks for. */
+/** Shows the choice and the search of the address. */
 function readAddress() {
   const asked = new URLSearchParams(location.search);
   const [service, state] = [asked.get("service") ?? "", statesIn(asked.get("state") ?? "")];
@@ -120,7 +119,7 @@ function readAddress() {
   readSearch();
 }
 
-/** What is searched is behind the `#`, since the server has no part in that. */
+/** Shows the search of the address. It is after the `#`, since the server does not need it. */
 function readSearch() {
   search.value = new URLSearchParams(location.hash.slice(1)).get("find") ?? "";
 }
@@ -162,7 +161,7 @@ function show(runs) {
   filter();
 }
 
-/** Shows the runs that have what is typed. */
+/** Shows the runs that have the text of the search. */
 function filter() {
   const wanted = search.value.trim().toLowerCase();
   let shown = 0;
@@ -207,7 +206,7 @@ async function look() {
   }
 }
 
-/** Shows no runs: those that are here are not the ones that are asked for. */
+/** Removes all runs, since they are not those of the current query. */
 function forget() {
   [total, answered] = [0, null];
   element("#more").hidden = element("#none").hidden = true;
@@ -226,7 +225,7 @@ function lookNow() {
   wake.abort();
 }
 
-/** The services say how a run is started; without one, the empty list says how to have one. */
+/** Shows how a run is started, by the descriptions of the services. Without a service, the empty list says how to get one. */
 async function showStarts() {
   try {
     const services = await offerStarts(element("#start"), lookNow);

@@ -1,11 +1,11 @@
-/** The outcome of a run that is over: its result, why it failed, and what its program wrote to standard error. */
+/** The outcome of a run that is over: its result, its problem, and the output of its program to standard error. */
 import { pretty } from "../events/log.js";
 import { part } from "../element.js";
 import { sentence } from "../server.js";
 import { formatCount } from "../words.js";
 import { reasonOf } from "./words.js";
 
-/** A result may have 16 MiB; a page shows the beginning. */
+/** The most characters of a result that are shown. It may have 16 MiB. */
 const SHOWN_CHARS_MAX = 100_000;
 
 /**

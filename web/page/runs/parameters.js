@@ -45,7 +45,7 @@ function boxFor({ schema = {} }) {
 }
 
 /**
- * Returns the query of what is filled in; null if nothing is.
+ * Returns the query of the fields that are filled in; null if none is.
  * @param {Iterable<{ name: string, value: string }>} boxes
  */
 export function queryOf(boxes) {
@@ -60,7 +60,7 @@ export function wordsOf(name) {
 }
 
 /**
- * Says what a parameter is, within which limits, and what holds without it.
+ * Returns the description of a parameter, with its limits and its default.
  * @param {Parameter} parameter
  */
 export function aboutInWords({ description = "", schema = {} }) {

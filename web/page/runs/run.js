@@ -1,8 +1,8 @@
 /**
  * The page of one run: its progress, its partial results as they come with a chart of their numbers, its end, and how to read it.
  *
- * The state is asked for once, and then follows from the events. Events arrive at any time, and are shown together a little later.
- * All of what they hold is shown as text.
+ * The state is requested once, and then follows from the events. Events arrive at any time, and are shown together a little later. All data
+ * is shown as text.
  */
 import { Columns } from "../events/columns.js";
 import { numbersOf } from "../events/fields.js";
@@ -28,13 +28,13 @@ import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, inputInWords, isOver, n
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
 const LOOK_PAUSED_MS = 2000;
-/** The events that a page asks for first: the last ones of a long run. */
+/** The number of events of the first request: the last ones of a long run. */
 const HISTORY_EVENTS = 1000;
 const HISTORY_FACTOR = 10;
 const HISTORY_EVENTS_MAX = 100_000;
-/** What a server keeps of a run, unless its configuration says otherwise. */
+/** The characters of a run that a server keeps by default. */
 const RUN_CHARS_MAX = 16 * 1024 * 1024;
-/** In the list of a run that is over; one that works shows fewer, so that new ones cost little. */
+/** The most rows in the list of a run that is over. While a run works, there are fewer, so that new rows cost little. */
 const ROWS_AT_END = 1000;
 
 /** @typedef {import("../../anemone-client/types.js").TopicEvent} TopicEvent */
@@ -51,7 +51,7 @@ const bar = find(document, "progress", HTMLProgressElement);
 
 /** @type {RunState | null} */
 let run = null;
-/** Since when no event can come; null while the page is connected. @type {number | null} */
+/** The time at which the connection was lost; null while the page is connected. @type {number | null} */
 let lostAt = null;
 const columns = new Columns((names) => plot.rename(names));
 const log = new Log(element("#events"), () => columns.names, RUN_CHARS_MAX);
@@ -59,12 +59,12 @@ log.hold(HISTORY_EVENTS_MAX, ROWS_MAX);
 const plot = new Plot(element("#plot"), "the partial results", () => run?.ended ?? lostAt ?? serverNow(), isWhole);
 plot.onChosen = (/** @type {readonly string[]} */ names) => log.reveal(names);
 
-/** The time at which the server told the progress, by its clock. */
+/** The time at which the server reported the progress, by the server's clock. */
 let toldAt = 0;
 let partials = 0;
 /** The number of the first event that was taken; events are numbered from 1. @type {number | null} */
 let first = null;
-/** The number of the last events that are asked for. */
+/** How many of the last events the page requests. */
 let history = HISTORY_EVENTS;
 let isChanged = false;
 let isPaused = false;
@@ -115,7 +115,7 @@ function isWhole() {
 
 // --- showing ---
 
-/** The work of showing, in parts: each takes a frame of its own. */
+/** The drawing, in parts. Each has a frame of its own. */
 const PARTS = [
   () => {
     offerTable();
@@ -131,8 +131,8 @@ const PARTS = [
 ];
 
 /**
- * Shows what is below the state, once all events are here that the run had when the page asked, so that nothing moves then. Each run has an
- * event.
+ * Shows the parts below the state once all events are here that the run had at the first request, so that nothing moves after that. Each
+ * run has an event.
  */
 function begin() {
   if (run && shown !== undefined && offsetOf(shown) >= offsetOf(run.next ?? "")) beginNow();
@@ -195,7 +195,7 @@ function showPart() {
   button("#earlier").hidden = isAllKept || history >= HISTORY_EVENTS_MAX;
 }
 
-/** A table is shown once there is one; whoever prefers the list says so. */
+/** Shows the table once there is one. The user may choose the list instead. */
 function offerTable() {
   const choice = find(document, "#as-table", HTMLInputElement);
   const label = element("#as-table-label");
@@ -280,7 +280,7 @@ async function end(error) {
   showState();
 }
 
-/** The run is not there: what has come stays on the page. */
+/** Shows that the server has no such run. The events that have come stay on the page. */
 function showGone() {
   const isKnown = partials > 0 || run !== null;
   const words = isKnown ? "The server no longer keeps this run. What is below is what this page has of it." : UNKNOWN_RUN;

@@ -32,7 +32,7 @@ class Start {
   #codes;
   #parameters;
   #about;
-  /** The example that is in the box, unless somebody has written there. */
+  /** The example that is in the box, unless the user has changed it. */
   #example = "";
   #key = newKey();
 
@@ -69,7 +69,7 @@ class Start {
     this.#showService();
   }
 
-  /** A link to the box may name the service. */
+  /** Chooses the service that a link to the box names, if it names one. */
   #open() {
     const [, asked = ""] = /^#start=(\/.*)/.exec(location.hash) ?? [];
     if (!this.#services.some(({ path }) => path === asked)) return;

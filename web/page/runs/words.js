@@ -1,4 +1,4 @@
-/** A run in the words of a person. Pure. */
+/** A run in plain words. Pure. */
 import { countOf, formatCount, formatDuration } from "../words.js";
 
 /**
@@ -23,18 +23,18 @@ import { countOf, formatCount, formatDuration } from "../words.js";
  */
 
 /**
- * What started a run. `cut` if this is only the beginning of it, so that it starts no other run like it.
+ * The input that started a run. If `cut` is set, it is only the beginning of the input, and cannot start the run again.
  * @typedef {{ path: string, query: string | null, type: string | null, body: string | null, bytes: number, cut?: boolean }} RunInput
  */
 
 /** The part of a key that is shown. */
 const KEY_DIGITS = 6;
-/** Below this, times are in milliseconds. */
+/** The times that are given in milliseconds are shorter than this. */
 const FINE_MS_MAX = 100;
-/** Below this, times have decimals. */
+/** The times that have decimals are shorter than this. */
 const PRECISE_MS_MAX = 10_000;
 
-/** What is said of a key that no run has. */
+/** The words for a key that no run has. */
 export const UNKNOWN_RUN = "There is no run with this key. A run is kept for a while after its end, 10 minutes unless the server is told otherwise, and not beyond a restart of the server.";
 
 /** @param {Pick<RunState, "state">} run */
@@ -65,7 +65,7 @@ export function nameOf({ service, key, name }) {
 }
 
 /**
- * The input of a run as a person reads it: the path with its query, then the body. "" if nobody gave it one.
+ * The input of a run as readable text: the path with its query, then the body. "" if it has none.
  * @param {RunInput | null | undefined} input
  */
 export function inputInWords(input) {
@@ -78,7 +78,7 @@ export function inputInWords(input) {
 }
 
 /**
- * What starts a run.
+ * The input that starts a run.
  * @typedef {object} Start
  * @property {string} path
  * @property {string | null} query
@@ -132,7 +132,7 @@ function leftInWords(ms) {
 }
 
 /**
- * Since when, and how long: "started 16:00:56, runs for 12 s", "started 16:00:56, took 3.2 s, ended 5 min ago".
+ * The beginning and the duration: "started 16:00:56, runs for 12 s", "started 16:00:56, took 3.2 s, ended 5 min ago".
  * @param {RunState} run
  * @param {number} now by the server's clock
  */
@@ -163,9 +163,9 @@ function tookInWords(ms) {
 }
 
 /**
- * Says which part of a run is there.
+ * Returns a sentence about the part of a run that the page has.
  * @param {{ results: number, first: number, events: number, isAllKept: boolean }} part `first` is the number of the first event that is there;
- *   `isAllKept` if the server has none before it
+ * `isAllKept` if the server has none before it
  */
 export function partInWords({ results, first, events, isAllKept }) {
   const last = results === 1 ? "The last result is here" : `The last ${formatCount(results)} results are here`;
@@ -173,7 +173,7 @@ export function partInWords({ results, first, events, isAllKept }) {
 }
 
 /**
- * Says how many results there are, and which of them the list has. Events have numbers.
+ * Returns the number of results, and the range of those in the list by the numbers of their events.
  * @param {object} list
  * @param {number} list.results on the page
  * @param {number} list.count in the list
@@ -194,7 +194,7 @@ export function countInWords({ results, count, first, last, isNewest, fitting, i
 }
 
 /**
- * Says how long a run is kept, before the next sentence; "" if the server does not say.
+ * Returns a sentence about how long a run is kept, with a space after it; "" if the server does not say.
  * @param {unknown} ms
  */
 export function keptInWords(ms) {
@@ -208,7 +208,7 @@ export function reasonOf(problem) {
 
 const ORDER = { running: 0, queued: 1, done: 2, failed: 2, cancelled: 2 };
 
-/** The states that a list may be asked for, and their words. @type {readonly (readonly [states: string, words: string])[]} */
+/** The states that a query may have, and their words. @type {readonly (readonly [states: string, words: string])[]} */
 export const STATES = [
   ["", "any"],
   ["queued,running", "queued or running"],
@@ -221,7 +221,7 @@ export const STATES = [
 ];
 
 /**
- * Returns the states that a text with commas has, without repetition, if the server knows all of them; otherwise "", which is any state.
+ * Returns the states in a text with commas, each once. If the server does not know all of them, returns "", which is any state.
  * @param {string} text
  */
 export function statesIn(text) {
@@ -230,7 +230,7 @@ export function statesIn(text) {
 }
 
 /**
- * Says what a list cannot be asked for; "" if it can.
+ * Returns a sentence about an unknown service or state in a query; "" if there is none.
  * @param {string} service its path
  * @param {string} states with commas
  */

@@ -6,7 +6,7 @@ import { browser } from "../../transport/environment.js";
 const LOOK_EVERY_MS = 5000;
 
 /**
- * Resolves when the server has wind, or at once if it does not list its topics: the readings then report why.
+ * Resolves when the server has wind, or at once if it does not list its topics. The readings then report the reason.
  * @param {() => void} onMissing
  */
 async function untilWind(onMissing) {
@@ -25,7 +25,7 @@ async function untilWind(onMissing) {
 }
 
 /**
- * Waits until there is wind, and then shows what is about it.
+ * Waits until there is wind, and then shows the parts that need it.
  * @param {() => void} [onMissing] hears that there is none yet
  */
 export async function showOnceWindy(onMissing = () => {}) {
