@@ -1,12 +1,12 @@
 /** The area that a grid of terrain covers, by its header, and a distance of points for it. Pure. */
 
-/** Grids with more cells are refused by the service anyway. */
+/** The number of points for which the distance is chosen. The service refuses grids with more cells anyway. */
 const POINTS_WISHED = 40_000;
 
-/** The header of an ASCII grid, and comments before it, are within these characters. */
+/** The characters in which the header of an ASCII grid, and comments before it, must be. */
 export const HEADER_CHARS_MAX = 4000;
 
-/** Areas lie between these latitudes. */
+/** The greatest latitude of an area, north or south. */
 const LATITUDE_MAX = 85;
 
 /** @typedef {{ area: import("./projection.js").Degrees | import("./projection.js").Metres, step_m: number }} Covered */
@@ -56,8 +56,8 @@ export function isBeyondMap(header) {
 }
 
 /**
- * Returns true if the coordinates of a grid are degrees. One that does not say its unit has degrees if they can be some, and it has small
- * cells or goes around the Earth.
+ * Returns true if the coordinates of a grid are degrees. If the grid has no unit, they must be valid degrees, and its cells small or its
+ * width that of the Earth.
  * @param {import("./geotiff.js").GridHeader} header
  */
 export function isDegrees({ columns, rows, west, south, cellWidth, cellHeight, isMetres }) {

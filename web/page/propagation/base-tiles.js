@@ -1,4 +1,4 @@
-/** Images of a map's tiles, loaded as they are seen. A tile that does not come is told once in words. */
+/** Images of a map's tiles, which are loaded when they are in view. A failure is reported once in words. */
 import { tileUrl } from "./projection.js";
 
 const IMAGES_MAX = 400;

@@ -7,7 +7,8 @@ import { get } from "./pointers.js";
  */
 
 /**
- * Returns why a value is no collection of buildings; null if it is one. The service leaves out the features that are none.
+ * Returns the reason why a value is not a collection of buildings; null if it is one. The service leaves out features that are not
+ * buildings.
  * @param {unknown} value
  * @returns {string | null}
  */
@@ -16,7 +17,7 @@ export function buildingsFault(value) {
 }
 
 /**
- * Returns the outlines of buildings, in the coordinates of the area. A feature that is no building has none.
+ * Returns the outlines of buildings, in the coordinates of the area. Leaves out features that are not buildings.
  * @param {{ features: readonly unknown[] }} buildings
  * @returns {number[][][]}
  */

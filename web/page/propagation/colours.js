@@ -3,7 +3,7 @@ import { clamp } from "./projection.js";
 
 /** Some colours of the map viridis of S. van der Walt and N. Smith, as in the PNG of the service. The others are between them. */
 const CONTROL = /** @type {const} */ ([[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]]);
-/** Colours for transmitters, apart from each other also for the colour-blind. */
+/** Colours for transmitters, which the colour-blind can tell apart, too. */
 const SERVERS = /** @type {const} */ ([[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0], [240, 228, 66], [120, 120, 120]]);
 
 /** @typedef {readonly [number, number, number]} Rgb */
@@ -46,7 +46,7 @@ export function over(colour, ground, opacity) {
   return css([mix(0), mix(1), mix(2)]);
 }
 
-/** A colour as one number of 32 bits, as the pixels of an image are on machines with the low byte first. @param {Rgb} colour */
+/** A colour as one number of 32 bits, in the form of the pixels of an image on machines with the low byte first. @param {Rgb} colour */
 export function packed([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
@@ -54,12 +54,12 @@ export function packed([red, green, blue]) {
 const PALETTE = Uint32Array.from({ length: 256 }, (_, index) => packed(colourAt(index / 255)));
 const REVERSED = PALETTE.slice().reverse();
 
-/** Packed colours for 256 steps of the range; the other way round, light is the smallest. @param {boolean} isReversed */
+/** Returns packed colours for 256 steps of the range. If reversed, the smallest value is light. @param {boolean} isReversed */
 export function palette(isReversed) {
   return isReversed ? REVERSED : PALETTE;
 }
 
-/** The ends of the range, and the marks between them, are such multiples of decibels. */
+/** The step in decibels of which the ends of the range are multiples. */
 const RANGE_STEP = 20;
 const MARKS_MAX = 9;
 

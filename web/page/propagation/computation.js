@@ -1,14 +1,17 @@
 /**
- * The computation of one map: a run of the service. A new one takes the place of the old one, which is cancelled if this window has begun it:
- * others may watch what it only watches.
+ * The computation of one map: a run of the service. A new run replaces the old one, which is cancelled if this window has started it. A run
+ * that this window only watches goes on, since others may watch it too.
  */
 import { AnemoneError } from "../../client.js";
 import { client } from "../server.js";
 
 export const PATH = "propagation";
-/** The item of the session storage with the keys of the runs that this window has begun: they are its own after a reload, too. */
+/** The item of the session storage with the keys of the runs that this window has started. They are its own after a reload, too. */
 const OWN_KEYS = "propagation-runs";
-/** The newest keys are those of the maps that are seen, which get new runs together. A run of an earlier address may be forgotten, and then goes on. */
+/**
+ * The most keys that are kept. The newest are those of the current maps, which get new runs together. If the key of an earlier run is
+ * forgotten, the run goes on.
+ */
 const OWN_KEYS_MAX = 16;
 
 /**
@@ -52,7 +55,7 @@ export class Computation {
   }
 
   /**
-   * Starts a run. The one before is left, and nothing more is heard of it.
+   * Starts a run. Leaves the run before, whose events no longer count.
    * @param {import("./document.js").Coverage} document
    * @param {Bond} bond
    */
@@ -66,13 +69,13 @@ export class Computation {
     } else this.#follow(client.run(PATH, document), true);
   }
 
-  /** Goes on with a run that was started before. @param {string} key */
+  /** Watches a run that was started before. @param {string} key */
   watch(key) {
     this.leave();
     this.#follow(client.watch(key), ownKeys().includes(key), mustBeOfService(key));
   }
 
-  /** Cancels the run, and tells so. */
+  /** Cancels the run, and reports that. */
   cancel() {
     const turn = this.#turn;
     this.#turn = null;
@@ -85,7 +88,7 @@ export class Computation {
     return this.#turn !== null;
   }
 
-  /** Hears nothing more of the run, and cancels it if this window has begun it. */
+  /** Leaves the run, and cancels it if this window has started it. */
   leave() {
     const turn = this.#turn;
     this.#turn = null;
@@ -110,7 +113,7 @@ export class Computation {
   }
 
   /**
-   * The events of a run; none if it is left before it is known and checked.
+   * Returns the events of a run; none if it is left before its key is known and checked.
    * @param {Turn} turn
    * @param {import("../../anemone-client/run.js").Run} run
    * @param {Promise<void>} [checked]
@@ -158,7 +161,7 @@ export class Computation {
   }
 }
 
-/** Returns the keys of the runs that this window has begun; none if the browser keeps nothing for pages. */
+/** Returns the keys of the runs that this window has started; none if the browser has no storage for pages. */
 function ownKeys() {
   try {
     return sessionStorage.getItem(OWN_KEYS)?.split(" ") ?? [];
@@ -188,7 +191,7 @@ export function isOfUnknownRun(error) {
 }
 
 /**
- * Returns the place in the document of what the service refuses; null if it says none.
+ * Returns the place in the document that the service refuses; null if it names none.
  * @param {unknown} error
  * @returns {string | null}
  */

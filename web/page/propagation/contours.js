@@ -2,12 +2,12 @@
 import { parseNumber } from "../words.js";
 import { NONE } from "./tiles.js";
 
-/** The most cells that are looked at, so that lines are there at once. */
+/** The most cells that are visited, so that the lines are there at once. */
 const CELLS_MAX = 200_000;
 const LEVELS_MAX = 32;
 
 /**
- * The lines on which the values have a level: for each segment the column and row of both ends.
+ * Returns the lines on which the values have a level, with the column and row of both ends of each segment.
  * @param {Int16Array} values in hundredths
  * @param {number} columns
  * @param {number} level
@@ -57,7 +57,8 @@ function cell(corners, target, add) {
 }
 
 /**
- * Reads levels as they are typed: numbers with blanks, commas or semicolons between them. A comma before three zeros is one of thousands.
+ * Reads levels that a person has typed: numbers with blanks, commas or semicolons between them. A comma before three zeros is a thousands
+ * separator.
  * @param {string} text
  * @returns {{ levels: number[], fault: string | null }}
  */

@@ -24,7 +24,7 @@ export function listenToDocument(opened, use) {
   });
 }
 
-/** Shows a document, if anybody sees it and nobody types. @param {import("./document.js").Coverage} shown */
+/** Shows a document, if the box is open and the user does not type in it. @param {import("./document.js").Coverage} shown */
 export function showDocument(shown) {
   if (box() !== document.activeElement && element("#document").hasAttribute("open")) box().value = JSON.stringify(fitted(shown), null, 2);
 }

@@ -1,4 +1,4 @@
-/** The document that the service gets: its fields, the ranges of its models, and what is wrong with it. Pure. */
+/** The document for the service: its fields, the ranges of its models, and its faults. Pure. */
 import { formatCount, formatNumber } from "../words.js";
 import { buildingsFault } from "./buildings.js";
 import { get } from "./pointers.js";
@@ -60,7 +60,7 @@ export function environmentsOf(model) {
 }
 
 /**
- * Makes a document fit its model: what only other models take goes, and what it needs comes.
+ * Makes a document fit its model: removes the members of other models, and adds those that the model needs.
  * @param {Coverage} document
  * @returns {Coverage} another one
  */
@@ -184,7 +184,7 @@ export function transmitterFields({ area, model, transmitters }, index) {
 }
 
 /**
- * Returns why a field's value is refused; null if it is not.
+ * Returns the reason why a field's value is refused; null if it is not.
  * @param {Field} field
  * @param {unknown} value
  */
@@ -284,7 +284,7 @@ export function nameOf({ name }, index) {
 }
 
 /**
- * Returns why this page cannot show a value as a document, in a sentence; null if it can. The service checks the rest.
+ * Returns the reason why this page cannot show a value as a document, in a sentence; null if it can. The service checks the rest.
  * @param {unknown} value
  * @returns {string | null}
  */

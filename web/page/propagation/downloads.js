@@ -69,7 +69,7 @@ function isEmpty({ features }) {
 }
 
 /**
- * The ends of the colours of an image, whose range is that of its values: light is a strong signal, and so a small loss.
+ * Returns the values of the lightest and the darkest colour of an image. Light is a strong signal, so it is a small loss.
  * @param {object} result
  * @param {string} quantity
  */

@@ -29,7 +29,7 @@ import { clamp, webTiles } from "./projection.js";
 const GRID_LINES = 7;
 const SCALE_BAR_PX = 130;
 const LABEL_MARGIN_PX = 4;
-/** Distances that are higher than this have no room for the scale above them. */
+/** If the distances are closer to the upper edge than this, they have no room for the scale above them. */
 const LOW_PX = 60;
 const labelFont = (px = 11) => font(px, "600");
 

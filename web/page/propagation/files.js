@@ -1,12 +1,12 @@
-/** Files of terrain and buildings: their size is checked before they are read, and what they are before they are sent. */
+/** Files of terrain and buildings. Their size is checked before they are read, and their type before they are sent. */
 import { formatBytes } from "../words.js";
 import { HEADER_CHARS_MAX, areaOf, isBeyondMap, isDegrees, readGrid } from "./area.js";
 import { buildingsFault } from "./buildings.js";
 import { isTiff, readGeoTiff } from "./geotiff.js";
 
-/** A request may have 1 MiB, with all else that it has. */
+/** The most bytes of a file. A request may have 1 MiB in all. */
 export const FILE_BYTES_MAX = 1_000_000;
-/** Three bytes are four letters of Base64. */
+/** The most bytes of a TIFF file. Three bytes are four letters of Base64. */
 export const TIFF_BYTES_MAX = FILE_BYTES_MAX * 0.75;
 
 /**
@@ -27,7 +27,7 @@ export async function readTerrain(file) {
   return placed(file, { type: "esri-ascii", text }, readGrid(text));
 }
 
-/** Returns true if the first line of a text that is no comment begins an ASCII grid. @param {string} text */
+/** Returns true if a text begins an ASCII grid, apart from lines of comments. @param {string} text */
 function beginsGrid(text) {
   const lines = text.slice(0, HEADER_CHARS_MAX).split(/[\r\n]+/);
   const first = lines.find((line) => line.trim() !== "" && !/^\s*(#|;|!|\/\/)/.test(line));

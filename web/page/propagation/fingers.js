@@ -1,4 +1,4 @@
-/** Says how fingers move a map, where one has scrolled the page instead. */
+/** Shows how fingers move a map, if one finger has scrolled the page instead. */
 import { part } from "../element.js";
 
 /** @param {HTMLElement} map with its canvas, over which one finger up or down scrolls the page */

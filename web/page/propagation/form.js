@@ -1,4 +1,4 @@
-/** The fields of the document: built from its description, each with its unit, its allowed range and what the model is made for. */
+/** The fields of the document, built from its description. Each has its unit, its allowed range and the range of the model. */
 import { part, setText } from "../element.js";
 import { parseNumber } from "../words.js";
 import { css, serverColour } from "./colours.js";
@@ -13,7 +13,7 @@ import { get, set } from "./pointers.js";
  * @property {(index: number) => void} select
  */
 
-/** Choices after which there are other fields. */
+/** The choices that change which fields there are. */
 const SHAPING = /^\/(model|transmitters\/\d+\/antenna\/type)$/;
 
 export class Form {
@@ -37,7 +37,7 @@ export class Form {
     this.#hands = hands;
   }
 
-  /** Builds all fields anew. What has the focus keeps it. */
+  /** Builds all fields anew. The field with the focus keeps it. */
   build() {
     const document = this.#hands.document();
     const focused = [...this.#rows].find(([, { input }]) => input === input.ownerDocument.activeElement)?.[0];
@@ -66,7 +66,7 @@ export class Form {
     if (focused !== undefined) this.#rows.get(focused)?.input.focus();
   }
 
-  /** Shows the values of the document, and what is wrong with them. */
+  /** Shows the values of the document, and their faults. */
   update() {
     const document = this.#hands.document();
     for (const field of fieldsIn(document)) {
@@ -159,7 +159,7 @@ export class Form {
 }
 
 /**
- * The hint beside a field that is right.
+ * Returns the hint beside a field without a fault.
  * @param {import("./document.js").Field} field
  * @param {string} model
  */

@@ -1,4 +1,4 @@
-/** The header of a GeoTIFF file (OGC 19-008r4): how many cells it has, and where they lie. The service reads the heights. Pure. */
+/** The header of a GeoTIFF file (OGC 19-008r4): the number and the place of its cells. The service reads the heights. Pure. */
 
 const TAGS = /** @type {const} */ ({ 256: "columns", 257: "rows", 33550: "scale", 33922: "tie", 34735: "keys" });
 const TYPES = /** @type {const} */ ({ 3: [2, "getUint16"], 4: [4, "getUint32"], 12: [8, "getFloat64"] });
@@ -9,7 +9,7 @@ const RASTER_TYPE = 1025;
 const USER_DEFINED = 32767;
 const PROJECTED = 1;
 const GEOGRAPHIC = 2;
-/** The keys that imply the type of the model: those of projections, of a system of degrees, and of the units of lengths and of angles. */
+/** The keys that imply the type of the model: keys of projections, of systems of degrees, and of the units of lengths and angles. */
 const IMPLIED = /** @type {const} */ ([[3072, PROJECTED], [3073, PROJECTED], [3074, PROJECTED], [3075, PROJECTED], [2048, GEOGRAPHIC], [3076, PROJECTED], [2054, GEOGRAPHIC]]);
 const POINTS = 2;
 
@@ -24,7 +24,7 @@ export function isTiff(bytes) {
 }
 
 /**
- * Reads where a grid lies; null if the file does not say it, or not in a form that is known here.
+ * Returns the size and the place of a grid; null if the file does not have them in a known form.
  * @param {Uint8Array} bytes
  * @returns {GridHeader | null}
  */
@@ -52,7 +52,7 @@ export function readGeoTiff(bytes) {
 }
 
 /**
- * The values of the tags that matter, in the first directory.
+ * Returns the values of the known tags in the first directory.
  * @param {Uint8Array} bytes
  */
 function directoryOf(bytes) {

@@ -1,8 +1,8 @@
-/** The colours below the values of a map: those of the card, of the shaded terrain, or of the tiles that are seen. */
+/** The colours below the values of a map: those of the card, the shaded terrain, or the tiles in view. */
 import { drawGround } from "./draw.js";
 import { clamp } from "./projection.js";
 
-/** So many places are looked at from west to east, and from north to south. */
+/** The number of samples of the ground from west to east, and from north to south. */
 const PLACES = 48;
 
 const canvas = document.createElement("canvas");
@@ -10,7 +10,7 @@ canvas.width = canvas.height = PLACES;
 const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
 
 /**
- * Returns colours of the ground that is seen, from the lightest to the darkest in even steps.
+ * Returns colours of the ground in view, from the lightest to the darkest in even steps.
  * @param {number} count
  * @param {number} width of the map
  * @param {number} height

@@ -64,7 +64,7 @@ export class Handles {
     button.style.setProperty("--server", css(serverColour(index)));
     this.#box.append(button);
     this.#buttons.push(button);
-    /** Where the pointer is within the handle, while it is dragged. @type {{ x: number, y: number } | null} */
+    /** The place of the pointer within the handle, while the handle is dragged. @type {{ x: number, y: number } | null} */
     let grip = null;
     const spotAt = (/** @type {PointerEvent} */ event) => {
       const box = this.#box.getBoundingClientRect();

@@ -1,4 +1,4 @@
-/** The ground and the buildings of the document: what there is, and files of one's own. */
+/** The ground and the buildings of the document: the current ones, and the user's own files. */
 import { setText } from "../element.js";
 import { formatCount } from "../words.js";
 import { buildingsIn } from "./buildings.js";
@@ -70,7 +70,7 @@ function inWords(buildings, frame) {
   return inside === all ? `${formatCount(Number(all))} buildings.` : `${formatCount(Number(inside))} of ${formatCount(Number(all))} features are buildings in the area.`;
 }
 
-/** Says what the ground is. @param {Coverage} document */
+/** Shows the kind of the ground, and the number of buildings. @param {Coverage} document */
 export function showLand({ terrain, buildings }) {
   const land = terrain === undefined ? "No terrain: a plain" : terrain.type === "valley" ? "Terrain: a valley that the service makes" : "Terrain from a file";
   setText(element("#ground"), `${land}. ${buildings ? `${buildings.features.length} buildings` : "No buildings"}.`);
@@ -79,7 +79,7 @@ export function showLand({ terrain, buildings }) {
 }
 
 /**
- * Makes transmitters and buildings fit a new area, and returns what happens to them, in sentences.
+ * Makes transmitters and buildings fit a new area. Returns the changes, in sentences.
  * @param {Coverage} document
  * @param {Frame} before
  */

@@ -1,6 +1,6 @@
 /**
- * The legend of the maps: the colours of values with their unit, or those of the transmitters. They are the colours of the map: over the
- * ground that is seen now, which is light at the top and dark at the bottom.
+ * The legend of the maps: the colours of values with their unit, or those of the transmitters. The colours are drawn over the ground in
+ * view, which is light at the top and dark at the bottom, as on the map.
  */
 import { fitted } from "../../chart/canvas.js";
 import { part } from "../element.js";
@@ -8,9 +8,9 @@ import { over, serverColour } from "./colours.js";
 import { QUANTITIES, nameOf } from "./document.js";
 import { drawColours } from "./picture.js";
 
-/** The colours of the ground that are shown. */
+/** The number of colours of the ground in the legend. */
 const GROUNDS = 16;
-/** The ground is looked at no more often while the map changes, which it does with each tile and each move of a hand. */
+/** The shortest time between two looks at the ground. The map changes with each tile and each move of the pointer. */
 const GROUND_EVERY_MS = 250;
 
 export class Legend {
@@ -39,7 +39,7 @@ export class Legend {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.update());
   }
 
-  /** Shows another choice at once, and another ground soon. */
+  /** Shows a new choice at once, and a new ground a little later. */
   update() {
     const { look, opacity, document } = this.#stage;
     const wanted = JSON.stringify([look, opacity, document.transmitters.map(nameOf)]);

@@ -2,7 +2,7 @@
  * The page about propagation: maps of coverage that refine while they are computed, and the settings of the transmitters and models.
  *
  * The document of the service is the state of the page: fields and handles change it, and each change starts a run in place of the one
- * before. The first event of a run has its document, so whoever has the address of a run sees the same.
+ * before. The first event of a run has its document, so that everybody with the address of a run sees the same.
  */
 import { find, part, setText } from "../element.js";
 import { showPlaces } from "../places.js";
@@ -54,7 +54,7 @@ const reading = new Reading(element("#reading"), find(document, "#profile", HTML
 const legend = new Legend(element("#legend"), find(document, "#colours", HTMLCanvasElement), stage, (count) => maps.first.ground(count));
 const form = new Form({ model: element("#model"), transmitters: element("#transmitters"), groups: element("#groups") }, { document: () => stage.document, changed: edited, remove, select: stage.select });
 const settings = new MapSettings(stage, redraw);
-/** The levels of contour lines, as they were typed for each quantity. @type {Map<string, string>} */
+/** The typed levels of contour lines, for each quantity. @type {Map<string, string>} */
 const typedLevels = new Map();
 
 // --- runs ---
@@ -93,7 +93,10 @@ function changed() {
 /** The parts of a document that have no field of their own. */
 const PARTS = /** @type {const} */ ([["/terrain", "The terrain"], ["/buildings", "The buildings"]]);
 
-/** Why maps are not computed, and the place in the document. @type {Map<import("./pane.js").Pane, { words: string, pointer: string | null }>} */
+/**
+ * The reason why a map is not computed, and the place in the document.
+ * @type {Map<import("./pane.js").Pane, { words: string, pointer: string | null }>}
+ */
 const refusals = new Map();
 
 /** @type {import("./pane.js").Told["refused"]} */
@@ -111,7 +114,7 @@ function refused(pane, why) {
   begin();
 }
 
-/** Says why the maps that are seen are not computed; once, if it is the same for all. Their fields are marked. */
+/** Shows why the current maps are not computed; once, if the reason is the same for all. Marks the fields. */
 function showRefusals() {
   const { seen } = maps;
   const wordsOf = (/** @type {import("./pane.js").Pane} */ pane) => refusals.get(pane)?.words ?? "";
@@ -193,7 +196,7 @@ function show(document, { isSamePlace = false } = {}) {
   redraw();
 }
 
-/** Shows what is not in the fields. */
+/** Shows the parts of the document that are not in the fields. */
 function showParts() {
   select("#preset").value = presetOf(stage.document);
   showLand(stage.document);
@@ -201,7 +204,7 @@ function showParts() {
   maps.showChoices();
 }
 
-/** Shows the page, once it is known what there is to show, so that nothing moves then. */
+/** Shows the page. It is hidden until its parts are known, so that nothing moves after that. */
 function begin() {
   element("main").classList.remove("filling");
 }
@@ -232,7 +235,7 @@ function move(index, spot, asked) {
 }
 
 /**
- * The transmitters before the area was typed. A number has few digits at first, which would drive them all into a corner.
+ * The transmitters before the area was typed. While a number has only its first digits, all transmitters would move into a corner.
  * @type {import("./document.js").Coverage["transmitters"] | null}
  */
 let placed = null;
@@ -288,7 +291,7 @@ function showQuantity() {
   redraw();
 }
 
-/** Shows another quantity, with the levels that were typed for that. */
+/** Shows another quantity, with the levels that were typed for it. */
 function changeQuantity() {
   const [levels, before] = [input("#levels"), stage.look.quantity];
   showQuantity();

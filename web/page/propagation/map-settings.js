@@ -5,7 +5,7 @@ import { readLevels } from "./contours.js";
 import { element, input } from "./elements.js";
 import { webTiles } from "./projection.js";
 
-/** The width of the map for which a tile is tried. */
+/** The width of the map with which the URL of the tiles is tried. */
 const TRIED_PX = 500;
 
 export class MapSettings {
@@ -39,7 +39,7 @@ export class MapSettings {
     });
   }
 
-  /** Draws the tiles that are wished for below the values, if the area has them. */
+  /** Draws the chosen tiles below the values, if the area has degrees. */
   useTiles() {
     const [stage, tiles] = [this.#stage, this.#tiles];
     const { frame } = stage;

@@ -1,4 +1,4 @@
-/** The maps of the page: one, or two side by side with a model each. They share all else of the document, and their colours. */
+/** The maps of the page: one, or two side by side. Each has a model of its own. They share the rest of the document, and their colours. */
 import { find, part } from "../element.js";
 import { colourRange } from "./colours.js";
 import { MODELS, QUANTITIES, environmentsOf, fitted, nameOf } from "./document.js";
@@ -45,7 +45,7 @@ export class Maps {
     return new Pane(figure, name, this.#stage, told);
   }
 
-  /** Those that are seen. */
+  /** The maps that are shown. */
   get seen() {
     return this.isCompared ? [this.#left, this.#right] : [this.#left];
   }
@@ -87,7 +87,7 @@ export class Maps {
     if (!isCompared) this.#right.leave();
   }
 
-  /** Chooses a model for the second map that says most beside the first one: the same transmitters in a town and in the country. */
+  /** If the first map has the model of Hata in the open country, chooses the town for the second one, so that they differ. */
   contrast() {
     const { model, environment } = this.#stage.document;
     if (model === "hata" && environment === "open") this.#second.environment = "urban";
@@ -127,7 +127,7 @@ export class Maps {
     return choice;
   }
 
-  /** Chooses the colours by the next values anew. */
+  /** Forgets the range of the colours, so that the next values set it anew. */
   forgetColours() {
     this.#range = null;
   }
@@ -142,7 +142,7 @@ export class Maps {
     this.redraw();
   }
 
-  /** What the service warns of, in words. */
+  /** Returns the warnings of the service, in words. */
   warningsInWords() {
     const { transmitters } = this.#stage.document;
     return this.seen.flatMap((pane) =>

@@ -1,4 +1,4 @@
-/** One map with its computation: the values as they come, how far it is, and the transmitters, which hands move. */
+/** One map with its computation: the values as they come, the progress, and the transmitters, which the user may move. */
 import { fitted } from "../../chart/canvas.js";
 import { listenToHands } from "../../chart/gestures.js";
 import { fieldsOf, find, part, setText } from "../element.js";
@@ -19,7 +19,7 @@ const KEY_PAN_PX = 80;
 const KEY_ZOOM = 1.5;
 
 /**
- * What all maps of the page share.
+ * The state that all maps of the page share.
  * @typedef {object} Stage
  * @property {import("./projection.js").View} view
  * @property {import("./projection.js").Frame} frame
@@ -55,7 +55,7 @@ export class Pane {
   warnings = [];
   /** @type {Relief | null} */
   relief = null;
-  /** The time from the wish to the first tiles that were seen, ms. @type {number | null} */
+  /** The time from the request to the first drawing of tiles, ms. @type {number | null} */
   firstMs = null;
   #stage;
   #told;
@@ -69,11 +69,11 @@ export class Pane {
   #picture = null;
   /** @type {HTMLCanvasElement | null} */
   #shade = null;
-  /** What the terrain was made of. */
+  /** The input from which the terrain was made, as a text. */
   #land = "";
-  /** The map of a run that has no tile yet; until then, the one before stays. @type {NextMap | null} */
+  /** The map of a run that has no tile yet. Until it has one, the map before stays. @type {NextMap | null} */
   #next = null;
-  /** When the run was wished for, and when its first tiles came. */
+  /** The time at which the run was requested, and that at which its first tiles came. */
   #asked = 0;
   #begun = 0;
   #isFirstToSee = false;
@@ -84,7 +84,7 @@ export class Pane {
   /** @type {number | null} */
   #left = null;
   #tookMs = 0;
-  /** When the run said something for the last time. */
+  /** The time of the last news of the run. */
   #heard = 0;
   /** @type {{ level: number, lines: Float32Array }[]} */
   #contours = [];
@@ -128,7 +128,7 @@ export class Pane {
   }
 
   /**
-   * Computes a document in place of what is computed now.
+   * Computes a document in place of the current one.
    * @param {import("./document.js").Coverage} document
    * @param {import("./computation.js").Bond} bond
    * @param {number} asked when it was wished for, by the clock of the page
@@ -157,12 +157,12 @@ export class Pane {
     return this.#computation.isRunning;
   }
 
-  /** True from the wish for a run to its first tiles. */
+  /** True from the request for a run until its first tiles are drawn. */
   get isStarting() {
     return this.isRunning && (this.#begun === 0 || this.#isFirstToSee);
   }
 
-  /** The time since its run has said something, ms; 0 without a run. */
+  /** The time since the last news of the run, ms; 0 without a run. */
   get silentMs() {
     return this.isRunning ? performance.now() - this.#heard : 0;
   }
@@ -173,7 +173,7 @@ export class Pane {
   }
 
   /**
-   * The value at a spot, and the transmitter that it is of; null without one.
+   * Returns the value at a spot, and its transmitter; null without a value.
    * @param {import("./projection.js").Spot} spot
    */
   read(spot) {
@@ -230,7 +230,7 @@ export class Pane {
     this.#ask();
   }
 
-  /** Makes the terrain, unless it is that of the map that is seen, as it is while a transmitter moves. @param {import("./computation.js").Plan} plan */
+  /** Makes the terrain, unless the current map has the same one, as while a transmitter moves. @param {import("./computation.js").Plan} plan */
   #raise(plan) {
     if (landOf(plan) === this.#land) return { relief: this.relief, shade: this.#shade };
     const relief = plan.terrain && new Relief(plan.terrain, plan.area);
@@ -265,7 +265,7 @@ export class Pane {
     this.#show();
   }
 
-  /** Shows what has just been heard of the run. */
+  /** Shows the last news of the run. */
   #show() {
     this.#heard = performance.now();
     this.figure.dataset.computation = this.#state.replaceAll(" ", "-");
@@ -274,7 +274,7 @@ export class Pane {
     setText(this.#field("summary"), this.#summary());
   }
 
-  /** What is there: the points, their values, and the speed. */
+  /** Returns the number of points, the time that is left, and the speed, in words. */
   #summary() {
     const { grid } = this;
     if (!grid || this.#begun === 0) return "";
@@ -399,7 +399,7 @@ export class Pane {
     return true;
   }
 
-  /** The lowest and the highest value that are drawn, without the few that are far from all others. */
+  /** Returns the lowest and the highest value that are drawn, without the few that are far from all others. */
   range() {
     return this.grid?.quantiles(this.#stage.look.quantity, [0.01, 0.99]) ?? null;
   }

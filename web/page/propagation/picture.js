@@ -7,7 +7,7 @@ import { NONE } from "./tiles.js";
 
 const OF_SERVER = Uint32Array.from({ length: 256 }, (_, index) => packed(serverColour(index)));
 
-/** The values of a grid as an image. It is drawn anew where tiles came, or all of it for another look. */
+/** The values of a grid as an image. Draws it anew where tiles came; all of it, if the look has changed. */
 export class Picture {
   canvas = document.createElement("canvas");
   #grid;

@@ -1,7 +1,7 @@
 /** Reads and changes values by their JSON Pointers (RFC 6901). Pure. */
 
 /**
- * Returns what is at a pointer; undefined if nothing is.
+ * Returns the value at a pointer; undefined if there is none.
  * @param {unknown} document
  * @param {string} pointer
  * @returns {unknown}
@@ -13,7 +13,7 @@ export function get(document, pointer) {
 }
 
 /**
- * Puts a value at a pointer; undefined takes it away. Objects on the way are made.
+ * Puts a value at a pointer; undefined removes the value. Makes missing objects on the way.
  * @param {object} document
  * @param {string} pointer
  * @param {unknown} value

@@ -3,7 +3,7 @@ import { city } from "./buildings.js";
 
 /** @typedef {import("./document.js").Coverage} Coverage */
 
-/** The same as examples/propagation/valley.json, which a test compares. @type {Coverage} */
+/** The same document as examples/propagation/valley.json. A test compares them. @type {Coverage} */
 const VALLEY = {
   area: { west: 10.9, south: 46.6, east: 11.1, north: 46.72 },
   step_m: 100,

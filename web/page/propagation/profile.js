@@ -6,7 +6,7 @@ import { formatNumber } from "../words.js";
 const EARTH_M = 8_500_000;
 const LIGHT_M_S = 299_792_458;
 const STEPS = 160;
-/** A path is free if this part of the first Fresnel zone is (Recommendation ITU-R P.526). */
+/** The part of the first Fresnel zone that must be free for a free path (Recommendation ITU-R P.526). */
 const FREE_PART = 0.6;
 
 /**
@@ -45,7 +45,7 @@ export function profile(from, to, mhz, heightAt) {
 }
 
 /**
- * "2.31 km, in sight, the first Fresnel zone is free", or where the ground is in the way.
+ * Returns "2.31 km, in sight, the first Fresnel zone is free", or the place at which the ground is in the way.
  * @param {Profile} profile
  */
 export function profileInWords({ length, clearance, worst }) {

@@ -9,7 +9,7 @@
 /** The latitude at which a map of the web ends. */
 const WEB_LAT_MAX = 85.0511;
 
-/** The coordinates of an area. As for the service, a degree has everywhere the length that it has in the middle. */
+/** The coordinates of an area. As in the service, a degree has the same length everywhere: the one in the middle. */
 export class Frame {
   /** @param {Degrees | Metres} area as in the request */
   constructor(area) {
@@ -54,7 +54,7 @@ export class Frame {
   }
 
   /**
-   * The coordinates of a spot, with as many digits as help: about a decimetre.
+   * Returns the coordinates of a spot, rounded to about a decimetre.
    * @param {Spot} spot
    * @returns {[number, number]} to the east and to the north
    */
@@ -70,7 +70,7 @@ export class Frame {
   }
 
   /**
-   * The nearest spot within the area.
+   * Returns the nearest spot within the area.
    * @param {Spot} spot
    */
   inside({ x, y }) {
@@ -97,7 +97,7 @@ export function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
 }
 
-/** The part of the area that is seen. Several maps may share one. */
+/** The part of the area in view. Several maps may share it. */
 export class View {
   /** The spot in the middle, and the pixels of a metre; 0 until the view is fitted. */
   x = 0;
@@ -122,7 +122,7 @@ export class View {
   }
 
   /**
-   * Takes a new size of the map. A view that shows all goes on doing so.
+   * Takes a new size of the map. A view of the whole area stays one.
    * @param {{ width: number, height: number }} size
    */
   resize(size) {
@@ -150,7 +150,7 @@ export class View {
   }
 
   /**
-   * Moves what is seen to the left and up.
+   * Moves the map to the left and up.
    * @param {number} px
    * @param {number} py
    */
@@ -190,8 +190,8 @@ export class View {
 }
 
 /**
- * The tiles of the web's maps (XYZ) that cover a part of an area in degrees, at the zoom whose pixels are about as large as those of the
- * view; none for too many.
+ * Returns the tiles of the web's maps (XYZ) that cover a part of an area in degrees; none if there would be too many. Their zoom has pixels
+ * of about the size of those of the view.
  * @param {Frame} frame
  * @param {Spot} low its south-western corner
  * @param {Spot} high its north-eastern corner

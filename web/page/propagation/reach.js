@@ -3,9 +3,9 @@ import { element } from "./elements.js";
 import { isThere } from "../server.js";
 
 const LOOK_EVERY_MS = 1000;
-/** A run that is silent for this long may have lost its server; one that waits for other runs is silent, too. */
+/** The silence after which a run may have lost its server. A run that waits for other runs is silent, too. */
 const SILENT_MS = 2000;
-/** A far server may take a while to answer. */
+/** The longest wait for an answer. A far server may take a while. */
 const ANSWER_MS_MAX = 10_000;
 
 /**

@@ -1,4 +1,4 @@
-/** What is read at a point of the maps: its value on each, and the path to it. */
+/** The reading at a point of the maps: its value on each, and the path to it. */
 import { fitted } from "../../chart/canvas.js";
 import { setText } from "../element.js";
 import { formatCount } from "../words.js";

@@ -21,7 +21,7 @@ export class Relief {
   }
 
   /**
-   * The height at a spot, between the four around it.
+   * Returns the height at a spot, interpolated between the four around it.
    * @param {import("./projection.js").Spot} spot
    */
   heightAt({ x, y }) {
@@ -42,7 +42,7 @@ export class Relief {
     return this.heights[clamp(row, 0, this.rows - 1) * this.columns + clamp(column, 0, this.columns - 1)] ?? 0;
   }
 
-  /** The brightness of each height, 0 to 255; even ground has 180. Slopes count more on a flat map, so that they are seen. */
+  /** Returns the brightness of each height, 0 to 255; even ground has 180. The slopes of a flat map are exaggerated, so that they are seen. */
   shade() {
     const { columns, rows, heights } = this;
     const shade = new Uint8ClampedArray(columns * rows);

@@ -1,15 +1,15 @@
 /**
- * Starts runs. A wish for a run waits until the first tiles of the run before are seen, and the newest wish counts: so the map follows
- * the hand while a transmitter is dragged, however slow the machine is.
+ * Starts runs. A request for a run waits until the first tiles of the run before are drawn, and only the newest request counts. So the map
+ * follows a transmitter that is dragged, even on a slow machine.
  */
 import { hashOf } from "./address.js";
 
 const EDIT_MS = 300;
-/** A browser takes some milliseconds to lead its address to a run, and to draw that it does: the first tiles go first. */
+/** The delay of a change of the address. A browser takes some milliseconds for it, and the first tiles come first. */
 const LEAD_MS = 100;
 
 export class Starter {
-  /** The key of the run of each map, while the address leads to it. @type {[string | null, string | null]} */
+  /** The key of the run of each map, if the address has it. @type {[string | null, string | null]} */
   keys = [null, null];
   #maps;
   #mayStart;
@@ -17,7 +17,7 @@ export class Starter {
   #led;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #leading;
-  /** When a run was wished for that has not begun. @type {number | null} */
+  /** The time of a request for a run that has not begun; null without one. @type {number | null} */
   #wished = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #editing;
@@ -36,7 +36,7 @@ export class Starter {
   }
 
   /**
-   * Wishes for a run of the document as it is now.
+   * Requests a run of the current document.
    * @param {number} [asked] when
    */
   wish(asked = performance.now()) {
@@ -45,20 +45,20 @@ export class Starter {
     this.next();
   }
 
-  /** Wishes for one when nothing has been typed for a moment. */
+  /** Requests a run when nothing has been typed for a moment. */
   wishSoon() {
     clearTimeout(this.#editing);
     this.#editing = setTimeout(() => this.wish(), EDIT_MS);
   }
 
-  /** Wishes for none, and cancels those that there are. */
+  /** Withdraws a request, and cancels the current runs. */
   cancel() {
     clearTimeout(this.#editing);
     this.#wished = null;
     this.#maps.cancel();
   }
 
-  /** Starts the run that is wished for, unless one has begun that is not seen yet. */
+  /** Starts the requested run, unless a run has begun whose first tiles are not drawn yet. */
   next() {
     const { seen } = this.#maps;
     if (this.#wished === null || seen.some((pane) => pane.isStarting)) return;
@@ -69,7 +69,7 @@ export class Starter {
   }
 
   /**
-   * Has the address lead to the run of a map.
+   * Puts the run of a map into the address.
    * @param {import("./pane.js").Pane} pane
    * @param {string} key
    */
@@ -87,7 +87,7 @@ export class Starter {
     this.#led();
   }
 
-  /** Has the address lead to no run. */
+  /** Removes the runs from the address. */
   forget() {
     this.keys = [null, null];
     history.replaceState(null, "", location.pathname + location.search);

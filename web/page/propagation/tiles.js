@@ -1,15 +1,15 @@
 /**
  * The values of a coverage, put together from the tiles of a run. Pure.
  *
- * Tiles come from coarse to fine. Each point fills the square around it that no finer point has filled, so the map is whole from the
- * first tile on.
+ * Tiles come from coarse to fine. Each point fills the square around it, except where a finer point has filled it. So the map is complete
+ * from the first tile on.
  */
 
-/** A value that is not there. */
+/** The value of a point that is missing. */
 export const NONE = -32_768;
-/** The squares of points that are not there. */
+/** The level of squares whose points are missing. */
 const NO_LEVEL = 255;
-/** A histogram has a place for each whole number of decibels that fits 16 bits of hundredths. */
+/** The least value of a histogram. It has a bin for each whole number of decibels that hundredths in 16 bits can have. */
 const LOWEST_DB = -328;
 const BINS = 656;
 
@@ -52,7 +52,7 @@ export function eachPoint({ level, stride, column, row, columns, rows }, take) {
 }
 
 export class Grid {
-  /** The number of points that are there. */
+  /** The number of points that have come. */
   points = 0;
   /** The index of the best transmitter, for each point; null with one transmitter. @type {Uint8Array | null} */
   servers;
@@ -60,7 +60,7 @@ export class Grid {
   #values;
   /** @type {Map<string, Uint32Array>} */
   #histograms;
-  /** The power of two that is the stride of the point which fills this square. */
+  /** For each square, the stride of the point that fills it, as a power of two. */
   #strides;
 
   /**
@@ -143,7 +143,7 @@ export class Grid {
     }
   }
 
-  /** The stride at which all points are there. */
+  /** The stride at which all points have come. */
   get stride() {
     let stride = 1;
     while (Math.ceil(this.columns / stride) * Math.ceil(this.rows / stride) > Math.max(1, this.points)) stride *= 2;
@@ -159,7 +159,7 @@ export class Grid {
   }
 
   /**
-   * The value at a point, or at the nearest one that is there; null if none is.
+   * Returns the value at a point, or that of the coarser point that fills its square; null if there is none.
    * @param {string} quantity
    * @param {number} column
    * @param {number} row
@@ -180,7 +180,7 @@ export class Grid {
   }
 
   /**
-   * The values below which these parts of all points are, to a decibel.
+   * Returns the quantiles of all points for these parts, to a decibel.
    * @param {string} quantity
    * @param {readonly number[]} parts
    */
