@@ -44,7 +44,7 @@ impl FirstLine {
         self.due
     }
 
-    /// Warns that nothing has come from `from` yet, if it is time for that, and adds the advice.
+    /// Warns that no line has come from `from` yet, and adds the advice. Does nothing before the time [`FirstLine::due`].
     pub(crate) fn report_due(&mut self, status: &mut Status, from: &str, advice: &str) {
         if self.due.is_none_or(|at| Instant::now() < at) {
             return;

@@ -25,7 +25,7 @@ const LATE_SHARE: f64 = 0.1;
 const ECHOED: u8 = 0;
 /// The byte that the peer only counts.
 const COUNTED: u8 = 1;
-/// The byte that asks the peer for as many bytes as it has counted.
+/// The byte for which the peer sends as many bytes as it has counted.
 const RETURNED: u8 = 2;
 
 /// The result of a check. It has the measured times, and those that the link's settings allow.

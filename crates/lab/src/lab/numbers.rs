@@ -36,7 +36,7 @@ pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// Formats a time as date, hour and minute in UTC. It is in milliseconds since the Unix epoch.
+/// Formats a time as date, hour and minute in UTC. `ms` are milliseconds since the Unix epoch.
 pub(crate) fn date(ms: u64) -> String {
     let (minutes, days) = (ms / 60_000 % (24 * 60), ms / 86_400_000);
     // Years begin in March, so that a leap day is the last of its year, and there are as many days in each 400 of them.

@@ -80,8 +80,7 @@ impl Strain {
 pub(crate) struct Strained {
     /// The delays of timers.
     lag: Histogram,
-    /// The delays of sends behind their plan. They are apart from the delays of timers, since there are many more of
-    /// those.
+    /// The delays of sends behind their plan. They have a histogram of their own, since timers have many more delays.
     pub(crate) behind: Histogram,
     time: Duration,
     cpu: Duration,

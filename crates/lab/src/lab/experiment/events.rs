@@ -34,7 +34,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(250);
 const EVENT_BYTES: usize = 22;
 /// The number of events at the beginning that do not count, since connections and caches are new then.
 pub(super) const WARM_UP_EVENTS: usize = 4;
-/// The words about events that this program publishes, instead of a program beside the server.
+/// The note for a server with which this program has to publish the events itself.
 const FROM_HERE: &str =
     "They were published from here, so their way to the server is part of the latency. ";
 /// The number of events in the publication.

@@ -44,7 +44,7 @@ struct Fan {
 enum Bend {
     /// The transport served the greatest number that was tried.
     None,
-    /// With this many readers, an event was lost, or more than one in 100 came later than the next one was due.
+    /// With this many readers, an event was lost, or more than 1 % of the events came after the next one was due.
     Late(usize),
     /// With this many readers, the generator was busy all the time.
     Generator(usize),

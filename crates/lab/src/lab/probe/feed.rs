@@ -152,8 +152,8 @@ impl Feed {
         }
     }
 
-    /// Returns the position of the newest event. Returns `None` while an event that has come was not returned by
-    /// [`next`](Self::next).
+    /// Returns the position of the newest event. Returns `None` until [`next`](Self::next) has returned all events that
+    /// have come.
     pub(crate) fn position(&self) -> Option<&str> {
         let position = match &self.reader {
             FeedReader::Polls { after, .. } => after,
