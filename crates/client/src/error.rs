@@ -29,7 +29,7 @@ pub enum Error {
     /// A header field that this crate sets itself.
     #[error("header field {name} cannot be set")]
     HeaderReserved {
-        /// Its name.
+        /// The name of the field.
         name: String,
     },
     /// The idempotency key is not 1 to 128 visible ASCII characters.
@@ -106,7 +106,7 @@ pub enum Error {
     /// A multiplexed request cannot have this header field.
     #[error("header field {name} cannot be sent with a multiplexed request")]
     HeaderNotMultiplexed {
-        /// Its name.
+        /// The name of the field.
         name: String,
     },
     /// The connection that the call shared with others has ended.

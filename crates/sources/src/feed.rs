@@ -43,7 +43,8 @@ pub(crate) struct Feed {
     has_waited: bool,
 }
 
-/// The time for which lines may wait for the disk. It is unlimited, unless a receiver ends it.
+/// The time for which lines may wait for the disk. With a receiver, it is over once the receiver gets `true`; without
+/// one, it is unlimited.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patience(Option<watch::Receiver<bool>>);
 

@@ -80,7 +80,7 @@ pub async fn run(topic: Arc<Topic>, interval: Duration) -> Infallible {
     }
 }
 
-/// Logs an error the first time only, since it will hardly be gone after a quarter of a second.
+/// Logs only the first error. The next attempts follow a fraction of a second later, and are likely to fail, too.
 fn log_once(warned: &mut bool, error: &dyn std::error::Error) {
     if !std::mem::replace(warned, true) {
         tracing::warn!("cannot measure this machine: {}", chain(error));

@@ -42,8 +42,8 @@ fn cases() -> impl Iterator<Item = (String, CallWay, usize)> {
     all.map(|(way, in_flight)| (format!("{way}, {in_flight} in flight"), way, in_flight))
 }
 
-/// Measures all calls. The program has an echo and the service. With `--hyper`, it has only the service, in hyper. With
-/// `--tls`, it uses TLS.
+/// Measures all calls. The program has an echo and the service. With `--hyper`, hyper serves the calls, and there is no
+/// echo. With `--tls`, the program uses TLS.
 pub(crate) fn run(session: &mut BenchSession) -> anyhow::Result<Measured> {
     let cells = cases().flat_map(|(case, way, in_flight)| {
         [SERVICE, beside(way)].map(|of| Cell::new(&case, of, (of, way, in_flight)))

@@ -110,7 +110,7 @@ pub(crate) enum ChangeKind {
     NotDistinguishable,
     Better,
     Worse,
-    /// The medians differ, but the rounds are too few: by chance, they would differ too often.
+    /// The medians differ, but there are too few rounds. With so few, equal runs would differ by chance too often.
     TooFewRounds,
 }
 

@@ -15,8 +15,8 @@
 //!   On other systems, a descendant outside the program's process group survives. A process that another service starts
 //!   for the program (`at`, a container) is no descendant.
 //!
-//! A [guard](guard_or_continue) does that, which is another process of this executable. So `main` has to begin with
-//! [`guard_or_continue`].
+//!   A [guard](guard_or_continue) ends them. It is another process of this executable, so `main` has to begin with
+//!   [`guard_or_continue`].
 //! - When the program ends, [`Restart`] decides whether it is started again. The wait before that grows.
 //!
 //! Its state ([`status`](crate::status)) is one of these:

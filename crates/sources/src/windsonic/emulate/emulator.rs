@@ -27,7 +27,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Creates the pseudo-terminal. Creates also a link to it, if the options name one. It replaces an existing link;
+    /// Creates the pseudo-terminal, and a link to it if the options name one. The link replaces an existing link;
     /// anything else at that path is an error. Dropping the emulator removes the link.
     ///
     /// # Errors
