@@ -114,7 +114,9 @@ export class Way {
 
   /**
    * Returns the finding with the reason why the examinations ended early.
-   * @param {EarlyEnd} end @param {Record<string, string | number>} [values] @returns {Finding}
+   * @param {EarlyEnd} end
+   * @param {Record<string, string | number>} [values]
+   * @returns {Finding}
    */
   endedBy(end, values = {}) {
     return { id: "reach", state: "fault", words: filled(this.#rules.ends[end], values), isGone: end === "gone" };
