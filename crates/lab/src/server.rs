@@ -197,7 +197,8 @@ impl Server {
     }
 }
 
-/// A process that ends when this is dropped. It also ends with this process, in whatever way that ends.
+/// A process that ends when this is dropped. It also ends with this process, however this process
+/// ends.
 #[derive(Debug)]
 struct Guarded {
     child: Child,

@@ -148,8 +148,8 @@ impl Change {
     }
 }
 
-/// Returns the share of resamples that an interval must leave out, so that it does not contain the true value with this
-/// doubt.
+/// Returns the share of resamples that an interval must leave out. Such an interval misses the true value in `doubt` of
+/// all cases.
 ///
 /// Resamples of few values vary too little, so the interval of their percentiles would be too narrow. Student's
 /// distribution corrects that (Hesterberg, What Teachers Should Know About the Bootstrap, 2015: expanded percentiles).

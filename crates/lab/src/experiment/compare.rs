@@ -74,7 +74,7 @@ impl Accounts {
     }
 }
 
-/// Measures all work. The first figure of all of it must be the same quantity.
+/// Measures all works. The first figures of all works must be of the same quantity.
 pub(crate) fn run(session: &mut BenchSession, works: &[Work]) -> anyhow::Result<Measured> {
     let floor = Program::floor(&session.folder)?;
     let (mut programs, mut accounts) = (None, Accounts::default());

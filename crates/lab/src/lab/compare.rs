@@ -308,7 +308,8 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the names of the figures that are surely worse by more than is allowed. `doubt` is that of each figure.
+/// Returns the names of the figures that are surely worse by more than is allowed. `doubt` is the doubt
+/// for each figure.
 fn worse(pairs: &[RunPair<'_>], tolerance: Tolerance, doubt: f64) -> Vec<String> {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     // With less doubt, intervals are wider.

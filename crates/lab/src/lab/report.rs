@@ -448,7 +448,7 @@ impl Report {
         self.flaw().or_else(|| self.few_pairs().map(|_| TOO_FEW_ROUNDS))
     }
 
-    /// Returns the word for a run that proves nothing, however many rounds it has; `None` for any other run.
+    /// Returns the word for a run that is invalid or interrupted, and so proves nothing; `None` for any other run.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         match self {
             of if of.invalid.is_some() => Some("invalid"),

@@ -200,8 +200,9 @@ fn not_asked(series: &[Series]) -> Option<String> {
     })
 }
 
-/// Returns the reason why the run is invalid; `None` if it is valid. A contender may have got less than nine tenths of
-/// its data. Fewer than nine tenths of its rounds may have the report's figure. Or the generator could not keep up.
+/// Returns the reason why the run is invalid; `None` if it is valid. A run is invalid if a contender got less than nine
+/// tenths of its data, or has the report's figure in fewer than nine tenths of its rounds. It is also invalid if the
+/// generator could not keep up.
 fn invalid(series: &[Series], quantity: Quantity) -> Option<String> {
     let (asked, others): (Vec<_>, Vec<_>) = series.iter().partition(|series| series.is_asked());
     for of in asked.into_iter().chain(others) {

@@ -140,7 +140,7 @@ async fn watch(order: Order, socket: UnixStream) -> io::Result<()> {
 }
 
 /// Starts the program as the leader of a new process group. A process inherits the priority of the thread that starts
-/// it, so a new thread with the program's priority does that.
+/// it, so a new thread with the program's priority starts the program.
 fn launch(order: Order) -> io::Result<Child> {
     let start = || {
         if order.priority == Priority::Low {

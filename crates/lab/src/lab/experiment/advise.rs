@@ -40,8 +40,7 @@ const TRANSPORTS: [Transport; 6] = [
     Transport::LongPoll,
     Transport::Poll,
 ];
-/// The greatest difference in milliseconds between two events of a picture that nobody sees (RAIL calls 100 ms
-/// instantaneous).
+/// The least delay of a picture that a person may see, in milliseconds. RAIL calls 100 ms instantaneous.
 const SEEN_MS: f64 = 50.0;
 /// The greatest difference from the best latency, in milliseconds, with which another counts as equal; below, the same
 /// for bytes, as a factor.
