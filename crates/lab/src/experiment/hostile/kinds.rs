@@ -15,8 +15,8 @@ use clap::ValueEnum;
 use super::peer::{Peer, Script};
 use crate::load::{Endpoint, connect, masked_frame, shake_hands};
 
-/// The number of connections for a kind that holds little memory; below, the number for a kind that holds as much memory
-/// as it can.
+/// The number of connections for a kind that holds little memory; below, the number for a kind that holds as much as it
+/// can.
 const MANY: usize = 1000;
 const FEW: usize = 20;
 /// The number of pings on each of [`FEW`] connections. Together, they are a million.
