@@ -12,7 +12,7 @@ import { after, before, test } from "node:test";
 import { folder, kill, launch, remove, serve, until } from "../e2e/support.js";
 
 /** An hour of 50 events a second with `make soak`. */
-const EVENTS = process.env.TEST_SOAK ? 180_000 : 100_000;
+const EVENTS = process.env.TEST_SOAK ? 180_000 : 60_000;
 const STEP = 20_000;
 const BATCH = 1000;
 /** The bytes that may be held more at the end than after the first 40,000 events, when everything that is bounded is full. */
