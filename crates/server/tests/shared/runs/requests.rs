@@ -51,7 +51,6 @@ fn a_run_shows_its_name_and_the_input_of_its_start() {
         assert_eq!(state["name"], "up to 3");
         let expected = json!({"path": "/math/count", "query": null, "type": "application/json", "body": "3", "bytes": 1});
         assert_eq!(state["input"], expected);
-        served.until(&run, "done");
     }
     let list = served.fixture.get("/runs?limit=1", &[]).json();
     assert_eq!(
@@ -68,7 +67,8 @@ fn a_run_shows_its_name_and_the_input_of_its_start() {
     let socket = "/math/count?name=by%20socket";
     let mut socket = served.fixture.websocket(socket, &[], &[]);
     socket.send(Message::Text("2"));
-    assert_eq!(socket.json(), json!({ "state": "running" }));
+    // It is queued while the place of an ended run is not free yet.
+    assert!(["queued", "running"].contains(&socket.json()["state"].as_str().unwrap()));
     assert_eq!(served.state(&served.newest())["name"], "by socket");
 }
 
