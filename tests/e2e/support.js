@@ -81,6 +81,11 @@ export async function remove(path) {
   if (path) await rm(path, { recursive: true, force: true });
 }
 
+/** No server outlives the tests of its file, also if the runner is interrupted, which ends the file by a signal. @type {Set<import("node:child_process").ChildProcess>} */
+const started = new Set();
+process.once("exit", () => started.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+
 /**
  * Starts `anemone`; what it says is kept.
  * @param {string[]} args
@@ -89,6 +94,8 @@ export async function remove(path) {
 export function start(args) {
   assert.ok(existsSync(BIN), `there is no ${BIN}: build it, or set TEST_ANEMONE_BIN`);
   const child = spawn(BIN, args, { stdio: ["ignore", "pipe", "pipe"] });
+  started.add(child);
+  child.once("exit", () => started.delete(child));
   /** @type {string[]} */
   const output = [];
   child.on("error", (error) => output.push(`${args[0]}: ${error.message}\n`));
