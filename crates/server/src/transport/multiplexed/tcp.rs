@@ -179,9 +179,10 @@ impl StreamHandler for TcpConnection {
 
     fn on_close(&mut self, output: &mut Output) {
         self.give_up_late(output);
-        if !self.is_over {
-            self.multiplexer.finish(&mut Framed(output));
+        if self.is_over {
+            return;
         }
+        self.multiplexer.finish(&mut Framed(output));
         self.give_up(&Problem::new(Kind::Stopping, "the server is stopping"), output);
     }
 

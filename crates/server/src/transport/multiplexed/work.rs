@@ -49,6 +49,10 @@ impl Work {
         matches!(self, Self::Submit(_)) || matches!(self, Self::Call(call) if call.is_change())
     }
 
+    pub(super) fn watches_run(&self) -> bool {
+        matches!(self, Self::Read(reply) if reply.reader().readable().is_run())
+    }
+
     pub(super) fn access(&self) -> &AccessLine {
         match self {
             Self::Read(reply) => reply.reader().access(),

@@ -25,16 +25,6 @@ const TURNS_MAX: usize = 64;
 impl Multiplexer {
     /// Serves requests, after a wake-up or when queued output was written.
     pub(in crate::transport::multiplexed) fn ready(&mut self, outlet: &mut impl Outlet) {
-        self.serve_ready(outlet, is_enough);
-    }
-
-    /// Serves each request that has something to send before the server stops, as far as the output takes it: watchers of
-    /// runs, which were cancelled before, see the end.
-    pub(in crate::transport::multiplexed) fn finish(&mut self, outlet: &mut impl Outlet) {
-        self.serve_ready(outlet, |_, _| false);
-    }
-
-    fn serve_ready(&mut self, outlet: &mut impl Outlet, is_enough: fn(usize, Duration) -> bool) {
         for (id, result) in self.submissions.take() {
             if let Some(Work::Submit(submitted)) = self.session.end(id) {
                 self.payloads.remove(submitted.bytes);
@@ -64,8 +54,23 @@ impl Multiplexer {
         }
     }
 
-    /// Serves a request in its turn.
-    fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
+    /// Serves requests before the server stops: one turn for all of them, and then watchers of runs, which were cancelled
+    /// before, until they see the end. Together these get as many bytes as the output may hold, counted before
+    /// compression.
+    pub(in crate::transport::multiplexed) fn finish(&mut self, outlet: &mut impl Outlet) {
+        self.ready(outlet);
+        let (now, mut left) = (Instant::now(), self.output_bytes_max());
+        while left > 0
+            && let Some(id) = self.session.take_turn()
+        {
+            if self.session.work(id).is_some_and(|work| work.watches_run()) {
+                left = left.saturating_sub(self.serve(id, now, outlet));
+            }
+        }
+    }
+
+    /// Serves a request in its turn. Returns the bytes of a page that it has sent.
+    fn serve(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) -> usize {
         match self.session.work(id) {
             None | Some(Work::Submit(_)) => {}
             Some(Work::Call(_)) => self.serve_call(id, now, outlet),
@@ -85,6 +90,7 @@ impl Multiplexer {
                         if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
                         }
+                        return bytes;
                     }
                     EndlessPart::Failed { notice, problem } => {
                         notice.iter().for_each(|item| send_item(id, item, reply, outlet));
@@ -107,6 +113,7 @@ impl Multiplexer {
                 }
             }
         }
+        0
     }
 
     fn serve_call(&mut self, id: Id, now: Instant, outlet: &mut impl Outlet) {
