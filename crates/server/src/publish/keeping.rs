@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anemone_hub::{
-    Batch, CreateError, DeleteError, PublishError, Published, StorageError, Topic, UnixTime,
+    Batch, CreateError, Data, DeleteError, IdempotencyKey, NewEvent, PublishError, Published,
+    StorageError, Topic, UnixTime,
 };
 use futures_util::FutureExt;
 use http::HeaderValue;
@@ -12,14 +13,20 @@ use tokio::time::timeout;
 
 use crate::{Kind, Problem};
 
+/// Returns a batch of events that happen now, all at one time.
+pub(super) fn batch(events: Vec<Data>, key: Option<IdempotencyKey>) -> Batch {
+    let time = UnixTime::now();
+    let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
+    Batch { key, ..Batch::new(events) }
+}
+
 /// Appends a batch, and waits until it is kept.
 pub(super) async fn append(
     topic: &Topic,
-    time: UnixTime,
     batch: &Batch,
     limit: Duration,
 ) -> Result<Published, Problem> {
-    let outcome = in_time(limit, topic.publish_kept(time, batch)).await?;
+    let outcome = in_time(limit, topic.publish_kept(UnixTime::now(), batch)).await?;
     outcome.map_err(|error| refused(error, batch))
 }
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anemone_hub::{
-    Batch, Data, Hub, IdempotencyKey, NewEvent, Published, Storage, TooManyWait, Topic, TopicName,
-    UnixTime, Waiter,
+    Batch, Data, Hub, IdempotencyKey, Published, Storage, TooManyWait, Topic, TopicName, UnixTime,
+    Waiter,
 };
 use http::HeaderValue;
 use tokio::task::spawn_blocking;
 
 use super::content::{Bounds, Content};
 use super::expected::Expected;
-use super::keeping::{append, in_time, refused};
+use super::keeping::{append, batch, in_time};
 use super::rule::Rule;
 use super::total::Admission;
 use crate::request::client::{Client, Foreign};
@@ -200,22 +200,20 @@ impl PublishPermit {
         let is_retry =
             topic.as_ref().zip(key).is_some_and(|(topic, key)| topic.knows(UnixTime::now(), key));
         let _admission = if is_retry { None } else { self.admit(topic.as_deref(), &events)? };
-        let time = UnixTime::now();
-        let events = events.into_iter().map(|data| NewEvent { time, data }).collect();
-        let heads = match &expected {
-            Expected::Heads(heads) => Some(heads.clone()),
-            Expected::Anything | Expected::Topic => None,
-        };
-        let batch = Batch { key, heads, ..Batch::new(events) };
         let topic = match topic {
             Some(topic) => topic,
             None if expected != Expected::Anything => {
                 let detail = "this topic does not exist yet: publish to it without If-Match";
                 return Err(Problem::new(Kind::PreconditionFailed, detail));
             }
-            None => self.create(&batch, limits.publish_timeout).await?,
+            None => self.create(batch(events.clone(), key), limits.publish_timeout).await?,
         };
-        append(&topic, time, &batch, limits.publish_timeout).await
+        let heads = match expected {
+            Expected::Heads(heads) => Some(heads),
+            Expected::Anything | Expected::Topic => None,
+        };
+        let batch = Batch { heads, ..batch(events, key) };
+        append(&topic, &batch, limits.publish_timeout).await
     }
 
     /// Creates the topic for its first batch, unless it exists. A batch that it could not take creates nothing.
@@ -224,13 +222,11 @@ impl PublishPermit {
     /// After dropping the future, the topic may be created or not.
     pub(super) async fn create(
         &self,
-        first: &Batch,
+        first: Batch,
         timeout: Duration,
     ) -> Result<Arc<Topic>, Problem> {
-        let options = self.rule.terms.options();
-        self.publishing.hub.check_first(options, first).map_err(|error| refused(error, first))?;
         let name = self.name.clone();
-        in_time(timeout, self.change(move |hub, rule| rule.create(hub, name))).await?
+        in_time(timeout, self.change(move |hub, rule| rule.create(hub, name, &first))).await?
     }
 
     /// Deletes the topic with its contents.
@@ -314,9 +310,8 @@ mod tests {
     }
 
     /// A batch of one event with so many bytes.
-    fn batch(bytes: usize) -> Batch {
-        let data = Data::json(&"x".repeat(bytes)).unwrap();
-        NewEvent { time: UnixTime::now(), data }.into()
+    fn event_of(bytes: usize) -> Batch {
+        batch(vec![Data::json(&"x".repeat(bytes)).unwrap()], None)
     }
 
     #[tokio::test]
@@ -337,7 +332,7 @@ mod tests {
             let client = Client::of_connection(Peer::Unknown, &Proxies::default());
             let create = async |name: &str, bytes| {
                 let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
-                permit.create(&batch(bytes), Duration::from_secs(60)).await
+                permit.create(event_of(bytes), Duration::from_secs(60)).await
             };
             create("open-a", 30 << 10).await.unwrap();
             // The two would share 40 KiB.
@@ -361,7 +356,7 @@ mod tests {
             let peer = Peer::new(Ok(SocketAddr::new(address.parse().unwrap(), 1)));
             let client = Client::of_connection(peer, &Proxies::default());
             let permit = publishing.permit(&name.parse().unwrap(), client).unwrap();
-            async move { permit.create(&batch(1), Duration::from_secs(60)).await }
+            async move { permit.create(event_of(1), Duration::from_secs(60)).await }
         };
         let turn = publishing.rules[0].changing.try_take().unwrap();
         let mut busy: Vec<_> =
@@ -390,12 +385,11 @@ mod tests {
         let permit = publishing.permit(&"open-a".parse().unwrap(), client).unwrap();
         let created = || publishing.rules[0].created.load(Ordering::Relaxed);
         // The first look begins the change.
-        let first = batch(1);
-        let mut create = Box::pin(permit.create(&first, Duration::from_secs(60)));
+        let mut create = Box::pin(permit.create(event_of(1), Duration::from_secs(60)));
         let _ = create.as_mut().now_or_never();
         drop(create);
         // The next one has its turn after it.
-        permit.create(&batch(1), Duration::from_secs(60)).await.unwrap();
+        permit.create(event_of(1), Duration::from_secs(60)).await.unwrap();
         assert_eq!(created(), 1);
         let mut delete = Box::pin(permit.delete());
         let _ = delete.as_mut().now_or_never();

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anemone_hub::{Hub, Topic, TopicName, TurnLimits, Turns};
+use anemone_hub::{Batch, Hub, Topic, TopicName, TurnLimits, Turns};
 
+use super::keeping::refused;
 use super::total::Total;
 use crate::{Kind, Problem, TopicRule};
 
@@ -30,8 +31,13 @@ impl From<TopicRule> for Rule {
 }
 
 impl Rule {
-    /// Creates a topic, unless it was created meanwhile. Called in a turn.
-    pub(super) fn create(&self, hub: &Hub, name: TopicName) -> Result<Arc<Topic>, Problem> {
+    /// Creates a topic that can take its first batch, unless it was created meanwhile. Called in a turn.
+    pub(super) fn create(
+        &self,
+        hub: &Hub,
+        name: TopicName,
+        first: &Batch,
+    ) -> Result<Arc<Topic>, Problem> {
         if let Some(topic) = hub.topic(&name) {
             return Ok(topic);
         }
@@ -42,7 +48,9 @@ impl Rule {
             );
             return Err(Problem::new(Kind::TooManyTopics, detail));
         }
-        let topic = hub.create(name, self.terms.options())?;
+        let options = self.terms.options();
+        hub.check_first(options, first).map_err(|error| refused(error, first))?;
+        let topic = hub.create(name, options)?;
         self.created.fetch_add(1, Ordering::Relaxed);
         Ok(topic)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anemone_hub::{Data, NewEvent, Receipt, Topic, UnixTime};
 use futures_util::FutureExt;
 
-use super::keeping::{behind, in_time};
+use super::keeping::{batch, behind, in_time};
 use super::permit::PublishPermit;
 use super::total::Admission;
 use crate::{Limits, Problem};
@@ -38,8 +38,7 @@ impl Writer {
     pub(crate) async fn create(self, first: Data) -> Result<(), Problem> {
         let Self { permit, timeout, .. } = self;
         let _admission = permit.admit(None, std::slice::from_ref(&first))?;
-        let time = UnixTime::now();
-        permit.create(&NewEvent { time, data: first }.into(), timeout).await?;
+        permit.create(batch(vec![first], None), timeout).await?;
         Ok(())
     }
 
