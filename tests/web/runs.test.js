@@ -70,7 +70,9 @@ test("what starts a run starts it again, with its name", () => {
 
 test("a run is saved as the lines of its events, and as a table of its partial results", () => {
   const events = [{ state: "running" }, { partial: { n: 2, words: 'say "so", twice' } }, { progress: 0.5 }, { partial: { n: 3, list: [1, 2], none: null } }, { partial: "a\nb" }, { partial: false }].map((data, at) => ({ offset: at + 1, time: 1000 * at, data }));
-  assert.equal(ndjsonOf({ epoch: "e", events: events.slice(0, 2) }), '{"position":"e-1","time":0,"data":{"state":"running"}}\n{"position":"e-2","time":1000,"data":{"partial":{"n":2,"words":"say \\"so\\", twice"}}}\n');
+  const gap = '{"gap":{"reason":"retention","after":"e-0","missed":7,"resume":"e-7"}}';
+  assert.equal(ndjsonOf({ epoch: "e", missed: 7, events: [] }), `${gap}\n`);
+  assert.equal(ndjsonOf({ epoch: "e", missed: 0, events: events.slice(0, 2) }), '{"position":"e-1","time":0,"data":{"state":"running"}}\n{"position":"e-2","time":1000,"data":{"partial":{"n":2,"words":"say \\"so\\", twice"}}}\n');
   const lines = ["time,n,words,list,none,value", '1970-01-01T00:00:01.000Z,2,"say ""so"", twice",,,', '1970-01-01T00:00:03.000Z,3,,"[1,2]",,', '1970-01-01T00:00:04.000Z,,,,,"a\nb"', "1970-01-01T00:00:05.000Z,,,,,false"];
   assert.equal(csvOf(events), `\ufeff${lines.map((line) => `${line}\r\n`).join("")}`);
   assert.equal(csvOf([]), "\ufefftime\r\n", "by the mark, Excel knows UTF-8");

@@ -2,14 +2,16 @@
 import { csvOf as csvOfRows } from "../csv.js";
 
 /** @typedef {{ offset: number, time: number, data: any }} RunEvent as a page of the server has it */
-/** @typedef {{ epoch: string, events: RunEvent[] }} Kept */
+/** @typedef {{ epoch: string, missed: number, events: RunEvent[] }} Kept `missed` are the first events, which the server no longer has */
 
 /**
  * Returns the same lines that a reader of the server's NDJSON gets.
  * @param {Kept} kept
  */
-export function ndjsonOf({ epoch, events }) {
-  return events.map(({ offset, time, data }) => `${JSON.stringify({ position: `${epoch}-${offset}`, time, data })}\n`).join("");
+export function ndjsonOf({ epoch, missed, events }) {
+  const gap = { reason: "retention", after: `${epoch}-0`, missed, resume: `${epoch}-${missed}` };
+  const lines = events.map(({ offset, time, data }) => `${JSON.stringify({ position: `${epoch}-${offset}`, time, data })}\n`);
+  return (missed > 0 ? `${JSON.stringify({ gap })}\n` : "") + lines.join("");
 }
 
 /**

@@ -23,7 +23,7 @@ import { cancel } from "./cancel.js";
 import { csvOf, ndjsonOf } from "./download.js";
 import { keptOf } from "./kept.js";
 import { showOutcome } from "./outcome.js";
-import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, inputInWords, isOver, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
+import { UNKNOWN_RUN, afterEvent, countInWords, drawnAt, inputInWords, isOver, missedInWords, nameOf, percent, partInWords, progressInWords, timesInWords } from "./words.js";
 
 const REDRAW_EVERY_MS = 250;
 const SUMMARY_EVERY_MS = 2000;
@@ -377,7 +377,7 @@ for (const [id, type, text] of /** @type {const} */ ([["ndjson", "application/x-
     try {
       const kept = await keptOf(path);
       save(text(kept), type, `run-${path.slice("runs/".length, "runs/".length + 6)}.${id}`);
-      setText(element("#said"), "");
+      setText(element("#said"), missedInWords(kept.missed));
     } catch (error) {
       setText(element("#said"), failureInWords(error));
     }

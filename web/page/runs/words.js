@@ -173,6 +173,15 @@ export function partInWords({ results, first, events, isAllKept }) {
 }
 
 /**
+ * Returns a sentence about the first events of a run that a file lacks; "" if it has all.
+ * @param {number} missed
+ */
+export function missedInWords(missed) {
+  if (missed <= 0) return "";
+  return `The file lacks the first ${countOf(missed, "event")} of the run: the server keeps the newest ones alone (run_events_max, run_bytes_max).`;
+}
+
+/**
  * Returns the number of results, and the range of those in the list by the numbers of their events.
  * @param {object} list
  * @param {number} list.results on the page
