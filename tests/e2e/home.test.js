@@ -272,7 +272,7 @@ test("the three lines for a page of one's own show the newest line of a program"
     shell.stdout.setEncoding("utf8").on("data", (text) => (said += text));
     await until("the server to listen", () => said.includes("\n"));
     await page.goto(`${/http:\S+/.exec(said)?.[0]}/`);
-    await page.waitForFunction(() => /^"\s*\d+ +\d+ /.test(document.body.textContent ?? ""), null, { timeout: PATIENCE_MS });
+    await page.waitForFunction(() => /^\s*\d+ +\d+ /.test(document.body.textContent ?? ""), null, { timeout: PATIENCE_MS });
   } finally {
     await kill({ process: shell, output: [] });
     await page.close();
