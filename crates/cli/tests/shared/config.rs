@@ -355,8 +355,8 @@ fn check_tells_who_is_let_in_and_how_much_they_may_have() {
          limits   memory_max: 64MiB\n\
          data     in memory\n\
          topics   without a rule keep what fits in 16 MiB shared by all topics (in memory)\n\
-         warning: no topics, and nothing to create any: use --demo, --serial, --exec, --file or --stdin, or \
-         --config with a file\n\
+         warning: no topics, and nothing to create any: use --exec, --stdin, --file, --serial-lines, \
+         --serial, --run or --demo, or --config with a file\n\
          fine, without a configuration file\n"
     );
 }
@@ -521,8 +521,8 @@ fn check_warns_where_serve_does() {
         let said = String::from_utf8(output.stdout).unwrap();
         said.lines().filter_map(|line| line.strip_prefix("warning: ")).map(str::to_owned).collect()
     };
-    let nothing = "no topics, and nothing to create any: use --demo, --serial, --exec, --file or --stdin, or \
-                   --config with a file";
+    let nothing = "no topics, and nothing to create any: use --exec, --stdin, --file, --serial-lines, \
+                   --serial, --run or --demo, or --config with a file";
     assert_eq!(warnings(&[]), [nothing]);
     assert_eq!(warnings(&["--host"]), [nothing]);
     assert!(warnings(&["--demo"]).is_empty());

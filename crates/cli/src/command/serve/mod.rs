@@ -130,8 +130,8 @@ fn create_topics(hub: &Hub, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --demo, --serial, --exec, --file \
-                                    or --stdin, or --config with a file";
+pub(crate) const NO_TOPICS: &str = "no topics, and nothing to create any: use --exec, --stdin, --file, \
+                                    --serial-lines, --serial, --run or --demo, or --config with a file";
 
 /// Returns true if all possible topics exist on disk already.
 pub(crate) fn makes_no_topics(config: &Config) -> bool {
