@@ -81,8 +81,11 @@ impl Content {
             Self::JsonOrText => {
                 let advice = [LOOKS_LIKE_JSON, AS_TEXT];
                 text().and_then(|text| {
-                    let read = if has_no_number(text) { Data::parse } else { Data::typed };
-                    read(text).map_err(|error| unfit(&error, text, 0, &advice))
+                    let data = match Data::parse(text) {
+                        Err(DataError::Json(_)) if !has_no_number(text) => Data::typed(text),
+                        parsed => parsed,
+                    };
+                    data.map_err(|error| unfit(&error, text, 0, &advice))
                 })
             }
             Self::Json | Self::Lines => text().and_then(|text| {
