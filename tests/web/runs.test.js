@@ -70,6 +70,7 @@ test("what starts a run starts it again, with its name", () => {
 
 test("a run is saved as the lines of its events, and as a table of its partial results", () => {
   const events = [{ state: "running" }, { partial: { n: 2, words: 'say "so", twice' } }, { progress: 0.5 }, { partial: { n: 3, list: [1, 2], none: null } }, { partial: "a\nb" }, { partial: false }].map((data, at) => ({ offset: at + 1, time: 1000 * at, data }));
+  assert.match(csvOf([{ offset: 1, time: 0, data: { partial: { n: Infinity } } }]), /,Infinity\s*$/);
   const gap = '{"gap":{"reason":"retention","after":"e-0","missed":7,"resume":"e-7"}}';
   assert.equal(ndjsonOf({ epoch: "e", missed: 7, events: [] }), `${gap}\n`);
   assert.equal(ndjsonOf({ epoch: "e", missed: 0, events: events.slice(0, 2) }), '{"position":"e-1","time":0,"data":{"state":"running"}}\n{"position":"e-2","time":1000,"data":{"partial":{"n":2,"words":"say \\"so\\", twice"}}}\n');

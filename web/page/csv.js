@@ -90,6 +90,7 @@ function cellsOf(fields, places, last) {
 
 /** @param {unknown} value */
 function cell(value) {
+  if (typeof value === "number") return String(value); // JSON has no Infinity, which a number beyond all others becomes
   const text = value === null ? "" : unlikeFormula(typeof value === "string" ? value : JSON.stringify(value));
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
