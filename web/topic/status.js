@@ -17,7 +17,10 @@ export async function offerStatus(link, topic) {
     after: "-1",
     onEvent: ({ data }) => showStatus(link, name, data),
     onGap: () => {},
-    onState: () => {},
+    onState: (state) => {
+      // After a restart without this source, nobody says any more how it is.
+      if (state.kind === "waiting" && state.status === 404) link.hidden = true;
+    },
   });
   const followVisibility = () => (document.visibilityState === "hidden" ? reading.pause() : reading.resume());
   document.addEventListener("visibilitychange", followVisibility);
