@@ -23,14 +23,15 @@ export async function lookForPlaces() {
     return topics.get(name);
   };
   const hasService = async (/** @type {string} */ name) => (await described)?.paths?.[`/${name}`]?.post !== undefined;
-  for (const place of document.querySelectorAll(":is([data-topic], [data-resource], [data-service])[hidden]")) {
-    if (!(place instanceof HTMLElement)) continue;
+  const look = async (/** @type {HTMLElement} */ place) => {
     const { topic, resource, service = resource } = place.dataset;
     // A resource is a service with a topic of its name.
     const needed = topic ?? resource;
-    const isThere = (!needed || (await isTopic(needed))) && (!service || (await hasService(service)));
-    place.hidden = !isThere;
-  }
+    const found = await Promise.all([!needed || isTopic(needed), !service || hasService(service)]);
+    place.hidden = !found.every(Boolean);
+  };
+  const places = document.querySelectorAll(":is([data-topic], [data-resource], [data-service])[hidden]");
+  await Promise.all([...places].map((place) => place instanceof HTMLElement && look(place)));
   showHere();
 }
 
