@@ -135,12 +135,12 @@ impl Allowances {
         missing == 0
     }
 
-    /// Returns true if a topic that joins now could hold this much.
-    pub(crate) fn another_can_hold(&mut self, bytes: u64) -> bool {
+    /// Checks that a topic which joins now could hold this much. If not, returns its equal share.
+    pub(crate) fn check_another(&mut self, bytes: u64) -> Result<(), u64> {
         let another = self.join(0);
-        let can = self.can_hold(another, bytes);
+        let held = if self.can_hold(another, bytes) { Ok(()) } else { Err(self.equal_share()) };
         self.leave(another);
-        can
+        held
     }
 
     /// Returns the allowance that a topic keeps in any case while another one grows to `goal`: as much as that one has

@@ -74,17 +74,16 @@ impl SharedBytes {
         retention: Retention,
         bytes: u64,
     ) -> Result<(), PublishError> {
-        let (can_hold, most) = if retention.shares_bytes() {
-            let mut sharing = self.lock();
-            let share = sharing.allowances.bytes_max() / (sharing.logs.len() as u64 + 1);
-            (sharing.allowances.another_can_hold(bytes), share)
+        let most = if retention.shares_bytes() {
+            self.lock().allowances.check_another(bytes).err()
         } else {
-            (bytes <= retention.bytes_max, retention.bytes_max)
+            (bytes > retention.bytes_max).then_some(retention.bytes_max)
         };
-        if can_hold && bytes <= Batch::BYTES_MAX {
+        let bytes_max = most.unwrap_or(u64::MAX).min(Batch::BYTES_MAX);
+        if most.is_none() && bytes <= bytes_max {
             return Ok(());
         }
-        Err(PublishError::TooBig { bytes, bytes_max: most.min(Batch::BYTES_MAX) })
+        Err(PublishError::TooBig { bytes, bytes_max })
     }
 
     /// Lowers the largest allowances, so that all together fit, and evicts.
