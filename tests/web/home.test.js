@@ -90,6 +90,7 @@ test("a topic has the status of a source only if the server says so, whatever it
   const statuses = new Statuses();
   statuses.list(topics);
   assert.deepEqual(topics.map(({ name }) => statuses.topicOf(name)), [null, "cpu", null, null, null]);
+  assert.deepEqual(["cpu", "room", "gone"].map((topic) => statuses.hasStatus(topic)), [true, false, false]);
   assert.deepEqual(["cpu", "room", "gone"].map((topic) => statuses.withStatus(topic)), [["cpu", "cpu.status"], ["room"], ["gone"]]);
 });
 

@@ -70,7 +70,7 @@ void followTopics(client, {
     statuses.list(topics);
     showKept(topics);
     showList();
-    for (const topic of topics) rows.get(topic.name)?.list(topic);
+    for (const topic of topics) rows.get(topic.name)?.list(topic, statuses.hasStatus(topic.name));
     void setClock().then(showFacts);
     // What is above the topics comes first, so that they do not move.
     const late = new Promise((resolve) => setTimeout(resolve, FACTS_MS_MAX));
@@ -217,7 +217,7 @@ async function lookAgain() {
   const after = first > 0 ? `&after=${sorted[first - 1]}` : "";
   try {
     const { data } = await client.call("GET", `topics?limit=${Math.min(LIST_MAX, last - first + 1)}${after}`);
-    for (const topic of /** @type {ListedTopic[]} */ (data.topics)) rows.get(topic.name)?.list(topic);
+    for (const topic of /** @type {ListedTopic[]} */ (data.topics)) rows.get(topic.name)?.list(topic, statuses.hasStatus(topic.name));
   } catch {
     // The index says whether the server is there.
   }

@@ -59,8 +59,12 @@ export class Row {
     offerCopy(find(this.element, "button", HTMLButtonElement), this.#field("command"), name);
   }
 
-  /** @param {import("../page/places.js").ListedTopic} listed */
-  list({ next, first, bytes, readers, time, keeps, storage, units = {} }) {
+  /**
+   * @param {import("../page/places.js").ListedTopic} listed
+   * @param {boolean} hasStatus whether a source says how it is
+   */
+  list({ next, first, bytes, readers, time, keeps, storage, units = {} }, hasStatus) {
+    if (!hasStatus) this.#status.hidden = true;
     this.#units = units;
     this.#kept = { first, bytes, readers, keeps: keepsInWords({ keeps, storage }) };
     if (this.#isNews(next)) [this.#next, this.#nextTime] = [next, time];

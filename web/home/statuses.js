@@ -21,6 +21,11 @@ export class Statuses {
     return this.#topics.get(name) ?? null;
   }
 
+  /** Returns true if the server has a status of the source of this topic. @param {string} topic */
+  hasStatus(topic) {
+    return this.#statuses.has(topic);
+  }
+
   /** Returns a topic, and the status topic of its source if there is one. @param {string} topic */
   withStatus(topic) {
     const status = this.#statuses.get(topic);
