@@ -110,6 +110,8 @@ test("the sensor's state is what its topic last said, unless the topic cannot be
     assert.deepEqual([phrase, notice, detail], ["refused", "refused", judge(lost, waiting(null)).detail], "in its words");
   }
   assert.deepEqual([judge(lost, waiting(null)).phrase, judge(lost, waiting(null)).notice], ["server not reached", "no server"]);
+  const moods = ["opening", "live", "silent", "lost", "waiting", "ended"].map((state) => judge(sensorStatusOf({ state }), connected).mood);
+  assert.deepEqual(moods, ["doubtful", "good", "doubtful", "bad", "doubtful", "bad"]);
   assert.equal(sensorStatusOf({ state: "dancing" }), null);
 });
 

@@ -2,28 +2,29 @@
  * Describes the sensor. Pure: from the status topic's last event, and the connection to that topic, it makes a phrase,
  * a sentence, and the mood of the page.
  *
- * @typedef {"opening" | "live" | "silent" | "lost"} SensorState
- * @typedef {{ state: SensorState, detail: string, since: number }} SensorStatus
+ * @typedef {{ state: string, detail: string, since: number }} SensorStatus
  * @typedef {object} Verdict
- * @property {string} phrase "sensor live", "sensor lost", "sensor silent", "sensor opening", "no sensor" or about the server
+ * @property {string} phrase "sensor live" or another state, "no sensor", or about the server
  * @property {string} detail
  * @property {number | null} since server's clock, ms
  * @property {"good" | "doubtful" | "bad"} mood
  * @property {"no server" | "refused" | null} notice what to explain at length
  */
+import { statusInWords } from "../page/status.js";
+
+/** The states in which no wind comes. */
+const BAD = ["lost", "ended"];
 
 /** Statuses that refuse the client, not the request. */
 const REFUSALS = [401, 403, 421];
 
 /**
- * @param {unknown} data
+ * @param {any} data of an event of the status topic
  * @returns {SensorStatus | null}
  */
 export function sensorStatusOf(data) {
-  if (typeof data !== "object" || data === null) return null;
-  const { state, detail, since } = /** @type {Record<string, unknown>} */ (data);
-  if (state !== "opening" && state !== "live" && state !== "silent" && state !== "lost") return null;
-  return { state, detail: typeof detail === "string" ? detail : "", since: typeof since === "number" ? since : NaN };
+  const status = statusInWords(data);
+  return status && { ...status, since: typeof data.since === "number" ? data.since : NaN };
 }
 
 /**
@@ -49,7 +50,7 @@ export function judge(status, connection, isFaulty = false) {
     return { phrase: "connecting", detail: "", since: null, mood: "doubtful", notice: null };
   }
   const isGood = status.state === "live" && !isFaulty;
-  const mood = isGood ? "good" : status.state === "lost" ? "bad" : "doubtful";
+  const mood = isGood ? "good" : BAD.includes(status.state) ? "bad" : "doubtful";
   const since = Number.isNaN(status.since) ? null : status.since;
   return { phrase: `sensor ${status.state}`, detail: status.detail, since, mood, notice: null };
 }
