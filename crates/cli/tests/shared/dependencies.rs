@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The two workspaces: the product, and the fuzz targets.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "tests/features/Cargo.toml"];
 
 #[derive(serde::Deserialize)]
 struct Rules {

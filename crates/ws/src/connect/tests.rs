@@ -511,20 +511,6 @@ mod secure {
     }
 }
 
-#[cfg(all(feature = "tls", not(feature = "aws-lc-rs")))]
-#[tokio::test]
-async fn without_cryptography_nothing_is_connected() {
-    let refused = crate::connect("wss://127.0.0.1:1/").await.unwrap_err();
-    assert!(matches!(refused, ConnectError::TlsProviderMissing), "{refused:?}");
-}
-
-#[cfg(not(feature = "tls"))]
-#[tokio::test]
-async fn without_the_feature_tls_is_refused() {
-    let refused = crate::connect("wss://127.0.0.1:1/").await.unwrap_err();
-    assert!(matches!(refused, ConnectError::TlsUnavailable), "{refused:?}");
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_handshake_is_wrong_is_told_why() {
     let (mut ours, theirs) = duplex(1 << 16);
