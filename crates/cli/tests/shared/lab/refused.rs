@@ -133,8 +133,10 @@ fn a_server_is_measured_within_tls() {
     let answer = wind["answer"].as_str().unwrap();
     assert!(answer.ends_with(", the way from here to the server included."), "{answer}");
     assert!(wind["models"].as_array().is_none_or(Vec::is_empty), "{wind}");
-    // Each of its 22,479 states is asked for: one round is enough.
-    report("progress", &["--target", url, "--rounds", "1"]);
+    // Its 157,000 states in a round take a while.
+    if std::env::var_os("TEST_SOAK").is_some() {
+        report("progress", &["--target", url, "--rounds", "1"]);
+    }
     // A record of TLS 1.3 has 22 bytes more than what is in it: a header of 5, the type, and a tag of 16.
     let overhead = report("overhead", &target);
     for (case, bytes) in [("1 B", 1 + 6 + 22), ("1 KiB", 1024 + 8 + 22)] {

@@ -97,9 +97,10 @@ struct Messages {
 }
 
 pub(super) fn run(session: &mut Session) -> anyhow::Result<Report> {
-    if session.pace.is_quick && session.settings.rounds.is_none() {
-        // Each round shows 157,000 states.
-        session.pace.rounds = QUICK_ROUNDS;
+    if session.pace.is_quick {
+        // Each round shows 157,000 states: it warms itself up.
+        session.pace.warm_up = 0;
+        session.pace.rounds = session.settings.rounds.unwrap_or(QUICK_ROUNDS);
     }
     let web = session.web()?;
     let tcp = session.tcp()?;
