@@ -48,7 +48,7 @@ pub async fn run(
         if started.elapsed() >= source.options.good_run_min {
             source.backoff.reset();
         }
-        let detail = format!("{} {}", source.options.command, end.sentence());
+        let detail = format!("{} {}", source.options.command, source.sentence(&end));
         if end.stopped {
             return source.status.end(format!("{detail}, as requested"));
         }
@@ -74,15 +74,6 @@ struct ProgramEnd {
 }
 
 impl ProgramEnd {
-    fn sentence(&self) -> String {
-        match &self.exit {
-            Err(error) => format!("cannot be started: {}", chain(error)),
-            // "exit status: 3", "signal: 9 (SIGKILL)"
-            Ok(Some(status)) => format!("has ended, {status}"),
-            Ok(None) => "has ended, with an unknown status".to_owned(),
-        }
-    }
-
     fn is_failure(&self) -> bool {
         !matches!(&self.exit, Ok(Some(status)) if status.success())
     }
@@ -128,6 +119,23 @@ impl ExecSource {
             patience_over,
             options,
         }
+    }
+
+    /// Says how the program has ended. What it printed to standard error may be secret, and the status is public:
+    /// of that, the sentence says only where it is.
+    fn sentence(&self, end: &ProgramEnd) -> String {
+        let how = match &end.exit {
+            Err(error) => return format!("cannot be started: {}", chain(error)),
+            // "exit status: 3", "signal: 9 (SIGKILL)"
+            Ok(Some(status)) => status.to_string(),
+            Ok(None) => "with an unknown status".to_owned(),
+        };
+        let logged = if end.is_failure() && self.error_output.is_logged() {
+            " (see the server's log)"
+        } else {
+            ""
+        };
+        format!("has ended, {how}{logged}")
     }
 
     fn launch(&self) -> Launch<'_> {
@@ -283,6 +291,11 @@ impl ErrorOutput {
             Self::Log(log) => log.due(),
             Self::Topic(_) => None,
         }
+    }
+
+    /// Returns true if the program has printed lines that are in the log.
+    fn is_logged(&self) -> bool {
+        matches!(self, Self::Log(log) if log.last().is_some())
     }
 
     fn report_due(&mut self) {

@@ -148,6 +148,19 @@ async fn how_it_ended_is_told() {
 }
 
 #[tokio::test]
+async fn the_status_of_a_program_that_failed_says_where_its_words_are_and_not_what_they_are() {
+    for (line, how) in [
+        ("echo secret >&2; exit 3", "exit status: 3 (see the server's log)"),
+        ("echo secret >&2; exit 0", "exit status: 0"),
+        ("exit 3", "exit status: 3"),
+    ] {
+        let status = ended(&to_its_end(shell(line)).await).await;
+        let detail = status["detail"].as_str().unwrap();
+        assert!(detail.ends_with(&format!(" has ended, {how}; it will not be restarted")), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn on_failure_it_is_started_until_it_succeeds() {
     let directory = tempdir().unwrap();
     let options = ExecOptions {
