@@ -1,6 +1,6 @@
 /**
- * What holds on every page: axe-core finds nothing in light and dark, no error is in the console, no request fails, and no page is
- * wider than a phone.
+ * What holds on every page: axe-core finds nothing in light and dark, no error is in the console, no request fails, no page is wider than
+ * a phone, and none makes a script of a string.
  *
  * Needs the `anemone` binary (`TEST_ANEMONE_BIN`, default `target/debug/anemone`), vmstat and Chromium (`CHROMIUM`, default
  * `/usr/bin/chromium`). Waits on conditions, never for a fixed time.
@@ -90,6 +90,23 @@ function urlOf(path) {
   return server.origin + path.replace("KEY", key);
 }
 
+/** Tries in the page to make a script of a string. Returns the errors. */
+function makeScripts() {
+  const tries = [
+    () => (document.createElement("p").innerHTML = "<b>text</b>"),
+    () => new Worker("/transports/worker.js"),
+    () => Reflect.get(window, "trustedTypes").createPolicy("other", {}),
+  ];
+  return tries.map((attempt) => {
+    try {
+      attempt();
+      return "allowed";
+    } catch (error) {
+      return /** @type {Error} */ (error).name;
+    }
+  });
+}
+
 for (const [path, filled] of PAGES) {
   for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "light", width: 1280 }, { colorScheme: "dark", width: 390 }])) {
     test(`${path} is good for everybody, ${colorScheme}, ${width} pixels wide`, { timeout: STEP_MS_MAX }, async () => {
@@ -115,6 +132,8 @@ for (const [path, filled] of PAGES) {
       assert.deepEqual(faults, []);
       assert.ok((await page.evaluate(() => Reflect.get(window, "moved"))) < MOVED_MAX, `what is seen moves: ${JSON.stringify(await page.evaluate(() => Reflect.get(window, "moves")))}`);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, "nothing reaches beyond the edge");
+      // Last, since each of these is an error in the console.
+      assert.deepEqual(await page.evaluate(makeScripts), ["TypeError", "TypeError", "TypeError"]);
       await page.close();
     });
   }
@@ -141,18 +160,18 @@ test("on a phone, the places fade where there are more, and the place of the pag
 });
 
 test("over plain http from another machine, no page has an error", { timeout: STEP_MS_MAX }, async () => {
+  const page = await browser.newPage();
+  /** @type {string[]} */
+  const faults = [];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(String(error)));
   for (const [path] of PAGES.filter(([path]) => !path.includes("missing"))) {
-    const page = await browser.newPage();
-    /** @type {string[]} */
-    const faults = [];
-    page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
-    page.on("pageerror", (error) => faults.push(String(error)));
     await page.goto(urlOf(path).replace("127.0.0.1", OTHER));
     await page.locator(".places [href$=computations]").waitFor({ timeout: PATIENCE_MS });
     assert.equal(await page.evaluate(() => isSecureContext), false);
     assert.deepEqual(faults, [], path);
-    await page.close();
   }
+  await page.close();
 });
 
 /** The most bytes that a browser receives for all files of a page, with the header fields of each reply. Those of Home are with curves. */
@@ -183,28 +202,4 @@ test("a browser receives each page compressed", { timeout: STEP_MS_MAX }, async 
     assert.ok(received < most, `${received} bytes for ${path}`);
     await page.close();
   }
-});
-
-test("no page makes a script of a string", { timeout: STEP_MS_MAX }, async () => {
-  const page = await browser.newPage();
-  for (const [path] of PAGES) {
-    await page.goto(urlOf(path));
-    const refused = await page.evaluate(() => {
-      const tries = [
-        () => (document.createElement("p").innerHTML = "<b>text</b>"),
-        () => new Worker("/transports/worker.js"),
-        () => Reflect.get(window, "trustedTypes").createPolicy("other", {}),
-      ];
-      return tries.map((attempt) => {
-        try {
-          attempt();
-          return "allowed";
-        } catch (error) {
-          return /** @type {Error} */ (error).name;
-        }
-      });
-    });
-    assert.deepEqual(refused, ["TypeError", "TypeError", "TypeError"], path);
-  }
-  await page.close();
 });
