@@ -14,6 +14,7 @@ import { Proxy } from "./proxies.js";
 import { BIN, PATIENCE_MS, becomes, folder, kill, launch, remove, serve } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
+const RULES = new URL("../../web/page/lab/rules.json", import.meta.url);
 
 /** @type {string} */ let directory;
 /** @type {import("./support.js").Server} */ let server;
@@ -50,6 +51,24 @@ async function open(origin) {
 }
 
 /**
+ * Chooses a value that the page offers, or another one.
+ * @param {import("playwright-core").Page} page
+ * @param {string} id of the choice
+ * @param {number} value
+ */
+async function choose(page, id, value) {
+  await page.locator(id).evaluate((select, value) => /** @type {HTMLSelectElement} */ (select).add(new Option("", value, true, true)), String(value));
+}
+
+/**
+ * Waits until everything is measured. It does not look at each frame, so that the page draws none for it.
+ * @param {import("playwright-core").Page} page
+ */
+async function isDone(page) {
+  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { polling: 100, timeout: 2 * STEP_MS_MAX });
+}
+
+/**
  * The texts of all elements.
  * @param {import("playwright-core").Page} page
  * @param {string} selector
@@ -67,7 +86,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
   const heights = async () => await page.locator("#answers > section").evaluateAll((sections) => sections.map((section) => section.clientHeight));
   const expected = await heights();
   const said = page.locator("#said");
-  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: 2 * STEP_MS_MAX });
+  await isDone(page);
   assert.equal(await said.textContent(), "Done.");
   // Nothing is invalid, unless this machine is so busy that the page says so.
   const STOOD_STILL = /this page stood still for \d+ % of the time/;
@@ -155,7 +174,7 @@ test("it measures every transport, and its report is one of the lab", { timeout:
 test("a page that stands still says that its figures are not those of the network", { timeout: STEP_MS_MAX }, async () => {
   const { page, faults } = await open(server.origin);
   for (const other of ["sequential", "echo", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
-  await page.locator("#rounds").selectOption("4");
+  await choose(page, "#rounds", 1);
   await page.evaluate(() => {
     const stand = () => {
       for (const begun = performance.now(); performance.now() - begun < 300; );
@@ -164,7 +183,7 @@ test("a page that stands still says that its figures are not those of the networ
     stand();
   });
   await page.locator("#begin").click();
-  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  await isDone(page);
   const [words] = await texts(page, "#answers .invalid:not([hidden])");
   assert.match(String(words), /^Invalid, so do not rely on this: this page stood still for [5-9]\d % of the time: close other pages/);
   assert.deepEqual(faults, []);
@@ -175,11 +194,12 @@ test("network emulation that delays HTTP alone is named, and makes nothing valid
   const { page, faults } = await open(server.origin);
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");
-  await session.send("Network.emulateNetworkConditions", { offline: false, latency: 400, downloadThroughput: -1, uploadThroughput: -1 });
+  await session.send("Network.emulateNetworkConditions", { offline: false, latency: 150, downloadThroughput: -1, uploadThroughput: -1 });
   for (const other of ["sequential", "echo"]) await page.locator(`input[value=${other}]`).uncheck();
-  await page.locator("#rounds").selectOption("4");
+  await choose(page, "#rounds", 2);
+  await page.locator("#at-once").selectOption("6");
   await page.locator("#begin").click();
-  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  await isDone(page);
   const reasons = await texts(page, "#answers .invalid:not([hidden])");
   assert.equal(reasons.length, 2, `${reasons}`);
   for (const words of reasons) assert.match(words, /something delays HTTP alone, such as the network emulation|this page stood still/);
@@ -193,10 +213,10 @@ test("network emulation that delays HTTP alone is named, and makes nothing valid
 test("a size that the server does not take is left out, and the answer says so", { timeout: STEP_MS_MAX }, async () => {
   const { page, faults } = await open(small.origin);
   for (const other of ["calls", "sequential", "wind"]) await page.locator(`input[value=${other}]`).uncheck();
-  await page.locator("#rounds").selectOption("4");
+  await choose(page, "#rounds", 1);
   await page.locator("#longest").selectOption("10000000");
   await page.locator("#begin").click();
-  await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+  await isDone(page);
   const [answer] = await texts(page, "#answers .verdict");
   assert.match(String(answer), /Not measured: 10 MB, since the server, by message_bytes_max in its \[limits\.echo\], or a proxy takes nothing as long\./);
   assert.deepEqual(faults, []);
@@ -245,11 +265,23 @@ test("the report of the command line opens from the disk, with its plots drawn a
 });
 
 /**
+ * Has the doctor of a page go by other limits. Only once: as long as there is a route, all requests take a detour.
+ * @param {import("playwright-core").Page} page
+ * @param {Partial<import("../../web/page/lab/way.js").Limits>} limits
+ */
+async function limit(page, limits) {
+  const rules = JSON.parse(await readFile(RULES, "utf8"));
+  await page.route("**/page/lab/rules.json", (route) => route.fulfill({ json: { ...rules, limits: { ...rules.limits, ...limits } } }), { times: 1 });
+}
+
+/**
  * What the page finds on its way: the state and the words of each examination, and the settings.
  * @param {string} origin
+ * @param {Partial<import("../../web/page/lab/way.js").Limits>} [limits]
  */
-async function findingsAt(origin) {
+async function findingsAt(origin, limits) {
   const { page, faults } = await open(origin);
+  if (limits) await limit(page, limits);
   await page.locator("#wait").selectOption("5");
   await page.locator("#examine").click();
   await page.locator("#examine:enabled").waitFor({ timeout: PATIENCE_MS });
@@ -269,13 +301,13 @@ test("it finds nothing wrong where nothing is, but the six connections of a brow
 });
 
 test("it finds what nginx does to streams, upgrades, quiet connections and the origin", { timeout: STEP_MS_MAX }, async () => {
-  // What is cut is a quiet long poll alone, so nothing else depends on the speed of this machine.
+  // What is cut is a quiet long poll alone, and what is held back never comes, so nothing depends on the speed of this machine.
   const lines = "proxy_ignore_headers X-Accel-Buffering; keepalive_timeout 0; if ($http_prefer) { return 418; } error_page 418 = @quiet;";
   const quiet = "location @quiet { proxy_pass http://127.0.0.1:8080; proxy_read_timeout 1s; }";
   const site = `server { listen 80; location / { proxy_pass http://127.0.0.1:8080; ${lines} } ${quiet} location ~ ^/(page|lab) { proxy_pass http://127.0.0.1:8080; } }`;
   const proxy = await Proxy.start("stock", { http: Number(new URL(server.origin).port), tcp: 0 }, site);
   try {
-    const { found, settings, end, words } = await findingsAt(`http://127.0.0.1:${proxy.ports.http}`);
+    const { found, settings, end, words } = await findingsAt(`http://127.0.0.1:${proxy.ports.http}`, { begin_ms_max: 3000 });
     assert.deepEqual(found, { "keep-alive": "fault", cache: "good", sse: "fault", ndjson: "fault", upgrade: "fault", origin: "fault", connections: "unknown", idle: "fault" }, words);
     assert.match(settings, /nginx: proxy_buffering off;/);
     assert.match(settings, /nginx: keepalive_timeout 75s;/);
@@ -295,6 +327,7 @@ test("a server that stalls is told as one, and nothing on the way is blamed", { 
     return route.continue();
   };
   await page.route(/&wait=1\./, stall, { times: 1 });
+  await limit(page, { answer_ms_max: 5000, begin_ms_max: 2000 });
   await page.locator("#examine").click();
   await page.locator("#examine:enabled").waitFor({ timeout: PATIENCE_MS });
   assert.deepEqual(await texts(page, "#findings > li:not([data-id=keep-alive])"), ["faultserverit stalls: it answered at first, and then two examinations got no answer, so the rest is left out"]);
@@ -333,7 +366,7 @@ test("a run that is stopped has figures without a verdict, and its report says t
 });
 
 /**
- * Begins to measure calls one after the other, and waits until that is in the middle.
+ * Begins to measure calls one after the other, and waits until a round is measured.
  * @param {import("playwright-core").Page} page
  */
 async function measureCalls(page) {
@@ -341,7 +374,7 @@ async function measureCalls(page) {
   await page.locator("#rounds").selectOption("30");
   await page.locator("#time").selectOption("300");
   await page.locator("#begin").click();
-  await page.waitForFunction(() => Number(document.querySelector("progress")?.value) > 0.2, undefined, { timeout: STEP_MS_MAX });
+  await page.waitForFunction(() => Number(document.querySelector("progress")?.value) > 0.08, undefined, { polling: 100, timeout: STEP_MS_MAX });
 }
 
 for (const [what, signal] of /** @type {const} */ ([["ends", "SIGKILL"], ["stalls", "SIGSTOP"]])) {
@@ -349,6 +382,11 @@ for (const [what, signal] of /** @type {const} */ ([["ends", "SIGKILL"], ["stall
     const mortal = await serve("--demo", "--listen", "127.0.0.1:0");
     const { page, faults } = await open(mortal.origin);
     await measureCalls(page);
+    // From here on, each of the page's time limits is a fifth.
+    await page.evaluate(() => {
+      const timeout = AbortSignal.timeout.bind(AbortSignal);
+      AbortSignal.timeout = (ms) => timeout(ms / 5);
+    });
     mortal.process.kill(signal);
     const said = async () => await page.locator("#said").textContent();
     await becomes("the page", said, "The server does not answer: what was measured by then is below.");
@@ -414,10 +452,11 @@ for (const { colorScheme, width } of /** @type {const} */ ([{ colorScheme: "ligh
     const { page, faults } = await open(small.origin);
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
-    await page.locator("#rounds").selectOption("4");
+    await choose(page, "#rounds", 2);
+    await page.locator("#longest").selectOption("10000");
     for (const name of ["sequential", "wind"]) await page.locator(`[value=${name}]`).uncheck();
     await page.locator("#begin").click();
-    await page.waitForFunction(() => document.querySelector("#said")?.textContent === "Done.", undefined, { timeout: STEP_MS_MAX });
+    await isDone(page);
     const axe = await readFile(new URL("../../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
     await page.evaluate(axe);
     const violations = await page.evaluate(async () => {
