@@ -16,9 +16,11 @@ import { Proxy } from "./proxies.js";
 import { PATIENCE_MS, folder, kill, launch, remove, serve, start } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
-/** The time limit of what cuts quiet connections, and the time for which the doctor keeps them. */
+/** The time for which the doctors keep quiet connections that nothing cuts. */
+const WAIT_SECONDS = 1;
+/** The time limit of what cuts them, and the time for which the doctors keep them then. */
 const CUT = "1s";
-const WAIT_SECONDS = 3;
+const WAIT_SECONDS_CUT = 3;
 /** The same where everything is cut, so that no answer of a busy machine is. */
 const CUT_ALL = "5s";
 const WAIT_SECONDS_ALL = 12;
@@ -128,41 +130,42 @@ const haproxy = (frontend = "", limit = "60s") =>
 /** Without it, and without TLS, HAProxy keeps each event for 200 ms. */
 const NO_DELAY = "option http-no-delay";
 
-/** The proxies that are set up wrong, the faults that follow, and the setting that is told. */
+/** The proxies that are set up wrong, the faults that follow, and the setting that is told. More are examined by both doctors. */
 const WRONG = /** @type {const} */ ([
-  // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
-  ["nginx that holds streams back", "stock", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), ["sse", "ndjson", "upgrade"], "proxy_buffering off;"],
-  ["nginx that compresses streams", "stock", COMPRESSING, ["sse", "ndjson"], "gzip_types"],
   ["nginx as it comes", "stock", "server { listen 80; location / { proxy_pass http://127.0.0.1:8080; } }", ["upgrade", "origin"], "proxy_set_header Upgrade $http_upgrade;"],
   ["nginx with a short time-out", "stock", nginx(HOST, UPGRADE, `proxy_read_timeout ${CUT_ALL};`), ["idle"], "proxy_read_timeout 60s;"],
-  ["nginx without upgrades", "stock", nginx(HOST), ["upgrade"], "proxy_set_header Upgrade $http_upgrade;"],
-  ["nginx that closes connections", "stock", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), ["keep-alive"], "keepalive_timeout 75s;"],
-  ["nginx with its own host", "stock", nginx(UPGRADE), ["origin"], "proxy_set_header Host $http_host;"],
   ["nginx with another host", "stock", nginx(UPGRADE, "proxy_set_header Host inner.example;"), ["reach"], "proxy_set_header Host $http_host;"],
   ["nginx with few connections", "stock", nginx(HOST, UPGRADE, "limit_conn each 6;"), ["connections"], "limit_conn"],
-  ["nginx with a cache", "stock", CACHING, ["cache"], "proxy_cache off;"],
-  ["nginx that does not forward /ws", "stock", nginx(HOST, UPGRADE).replace("location /", "location = /ws { return 404; } location /"), ["upgrade"], "no other location that takes /ws"],
-  ["nginx without subprotocols", "stock", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), ["upgrade"], "Sec-WebSocket-Protocol"],
   ["HAProxy with a short time-out", "plainHaproxy", haproxy("", CUT_ALL), ["idle"], "timeout tunnel 1h"],
   ["HAProxy without upgrades", "plainHaproxy", haproxy("http-request del-header Upgrade"), ["upgrade"], "Upgrade"],
   ["HAProxy that closes connections", "plainHaproxy", haproxy("option httpclose"), ["keep-alive"], "option http-keep-alive"],
   ["HAProxy with another host", "plainHaproxy", haproxy("http-request set-header Host inner.example"), ["reach"], "Host"],
 ]);
 
+/**
+ * Checks that the doctor says which setting mends each fault, and ends as it does where there are faults.
+ * @param {Awaited<ReturnType<typeof doctor>>} examined
+ * @param {string} program the proxy
+ * @param {string} setting that of the first fault
+ */
+function isMended({ status, faults, said }, program, setting) {
+  assert.equal(status, 13, said);
+  assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
+  for (const { remedies } of faults) {
+    assert.ok(remedies.some((remedy) => remedy.program === program), said);
+    // HAProxy does not say its name.
+    assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), program === "HAProxy", said);
+  }
+}
+
 describe("each way to set up a proxy wrong", AT_ONCE, () => {
   for (const [what, name, site, expected, setting] of WRONG) {
     test(`${what} is found, and nothing else`, { timeout: STEP_MS_MAX }, async (context) => {
-      const is = (/** @type {string} */ fault) => expected.some((one) => one === fault);
+      const isCut = expected.some((one) => one === "idle");
       await unlessLate(context, async () => {
-        const { status, faults, said } = await behind(name, site, { isHeld: is("sse"), wait: is("idle") ? WAIT_SECONDS_ALL : WAIT_SECONDS });
-        assert.deepEqual([faults.map((fault) => fault.name), status], [[...expected], 13], said);
-        const program = name === "stock" ? "nginx" : "HAProxy";
-        assert.ok(faults[0]?.remedies.some((remedy) => remedy.program === program && remedy.setting.includes(setting)), said);
-        for (const { remedies } of faults) {
-          assert.ok(remedies.some((remedy) => remedy.program === program), said);
-          // HAProxy does not say its name.
-          assert.equal(remedies.some((remedy) => remedy.program === "Cloudflare"), name !== "stock", said);
-        }
+        const examined = await behind(name, site, { wait: isCut ? WAIT_SECONDS_ALL : WAIT_SECONDS });
+        assert.deepEqual(examined.faults.map((fault) => fault.name), [...expected], examined.said);
+        isMended(examined, name === "stock" ? "nginx" : "HAProxy", setting);
       });
     });
   }
@@ -253,19 +256,22 @@ const preceded = (location) => nginx(HOST, UPGRADE).replace("location /", `${loc
 /** @typedef {Record<string, string>} Found by the id of an examination, its state and the key of its fault */
 
 /**
- * Opens the Lab page. A browser opens six of eight streams, so each examination waits for the other two as for what is held back.
+ * Opens the Lab page. It opens as many streams as a browser does at once, unless it is to open more: each examination would wait for
+ * the others as for what is held back.
  * @param {string} origin
+ * @param {{ isHeld?: boolean, isAtOnce?: boolean, hasMoreStreams?: boolean, wait?: number }} [options]
  */
-async function openLab(origin, isHeld = false, isAtOnce = false) {
+async function openLab(origin, { isHeld = false, isAtOnce = false, hasMoreStreams = false, wait = WAIT_SECONDS } = {}) {
   const page = await browser.newPage();
   const rules = JSON.parse(await readFile(RULES, "utf8"));
   if (isHeld) rules.limits.begin_ms_max = 1000 * BEGIN_SECONDS.short;
   if (isAtOnce) rules.limits.waited_ms_min = AT_ONCE_MS_MAX;
+  if (!hasMoreStreams) rules.limits.streams = rules.limits.browser_connections;
   // Only once: as long as there is a route, all requests take a detour.
   await page.route("**/page/lab/rules.json", (route) => route.fulfill({ json: rules }), { times: 1 });
   await page.goto(`${origin}/lab`);
   await page.locator("#notice-no-script").waitFor({ state: "detached", timeout: PATIENCE_MS });
-  await page.locator("#wait").evaluate((select, seconds) => /** @type {HTMLSelectElement} */ (select).add(new Option("", seconds, true, true)), String(WAIT_SECONDS));
+  await page.locator("#wait").evaluate((select, seconds) => /** @type {HTMLSelectElement} */ (select).add(new Option("", seconds, true, true)), String(wait));
   return page;
 }
 
@@ -288,26 +294,28 @@ const foundBy = (findings) => Object.fromEntries(findings.map(({ name, state, fa
 /** What both find where nothing is wrong. */
 const GOOD = Object.fromEntries(["keep-alive", "cache", "sse", "ndjson", "upgrade", "origin", "connections", "idle"].map((id) => [id, "good"]));
 const HELD = { sse: "fault buffered", ndjson: "fault buffered", connections: "unknown" };
-/** @typedef {{ both?: Found, page?: Found }} Expected what is not good: for both, and for the page alone */
+/** @typedef {{ both?: Found, page?: Found, setting?: string, wait?: number, hasMoreStreams?: boolean }} Expected what is not good: for both, and for the page alone; and the setting that is told */
 
 /** @type {readonly [string, string, Expected][]} */
 const BOTH = [
-  ["set up right", nginx(HOST, UPGRADE), {}],
-  ["that holds streams back", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), { both: { ...HELD, upgrade: "fault upgrade" } }],
-  ["that compresses streams", COMPRESSING, { both: HELD }],
-  ["without upgrades", nginx(HOST), { both: { upgrade: "fault upgrade" } }],
+  // Chromium opens six connections to a server, and says so.
+  ["set up right", nginx(HOST, UPGRADE), { page: { connections: "note" }, hasMoreStreams: true }],
+  // Without HTTP/1.1 to the server, nginx passes on what fills a buffer; with it, whatever comes.
+  ["that holds streams back", nginx(HOST, "proxy_ignore_headers X-Accel-Buffering;"), { both: { ...HELD, upgrade: "fault upgrade" }, setting: "proxy_buffering off;" }],
+  ["that compresses streams", COMPRESSING, { both: HELD, setting: "gzip_types" }],
+  ["without upgrades", nginx(HOST), { both: { upgrade: "fault upgrade" }, setting: "proxy_set_header Upgrade $http_upgrade;" }],
   ["without upgrades at /ws", preceded(`location = /ws { proxy_pass http://127.0.0.1:8080; ${HOST} }`), { both: { upgrade: "fault upgrade" } }],
-  ["that does not forward /ws", preceded("location = /ws { return 404; }"), { both: { upgrade: "fault unforwarded" } }],
+  ["that does not forward /ws", preceded("location = /ws { return 404; }"), { both: { upgrade: "fault unforwarded" }, setting: "no other location that takes /ws" }],
   ["that limits the rate of WebSockets", preceded("location = /ws { return 503; }"), { both: { upgrade: "unknown" } }],
   ["that sends JSON in chunks", nginx(HOST, UPGRADE, "sub_filter 'zzzz' 'yyyy'; sub_filter_types application/json;"), {}],
   ["with a page at /ws", preceded(`location = /ws { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { upgrade: "fault unforwarded" } }],
-  ["without subprotocols", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), { both: { upgrade: "fault subprotocol" } }],
-  ["with a cache", CACHING, { both: { cache: "fault cached" } }],
-  ["that closes connections", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), { both: { "keep-alive": "fault keep-alive" } }],
-  ["that cuts long polls", nginx(HOST, UPGRADE, CUT_POLLS), { both: { idle: "fault idle" } }],
+  ["without subprotocols", nginx(HOST, UPGRADE, 'proxy_set_header Sec-WebSocket-Protocol "";'), { both: { upgrade: "fault subprotocol" }, setting: "Sec-WebSocket-Protocol" }],
+  ["with a cache", CACHING, { both: { cache: "fault cached" }, setting: "proxy_cache off;" }],
+  ["that closes connections", nginx(HOST, UPGRADE, "keepalive_timeout 0;"), { both: { "keep-alive": "fault keep-alive" }, setting: "keepalive_timeout 75s;" }],
+  ["that cuts long polls", nginx(HOST, UPGRADE, CUT_POLLS), { both: { idle: "fault idle" }, wait: WAIT_SECONDS_CUT }],
   ["with a page in place of streams", preceded(`location /topics { default_type text/html; return 200 "<title>The application</title>"; }`), { both: { cache: "unknown", sse: "fault foreign", ndjson: "fault foreign", connections: "unknown" } }],
   // A page cannot open a WebSocket without its origin, as a program does.
-  ["with its own host", nginx(UPGRADE), { both: { origin: "fault origin" }, page: { upgrade: "fault upgrade" } }],
+  ["with its own host", nginx(UPGRADE), { both: { origin: "fault origin" }, page: { upgrade: "fault upgrade" }, setting: "proxy_set_header Host $http_host;" }],
 ];
 
 /**
@@ -315,15 +323,16 @@ const BOTH = [
  * @param {string} origin
  * @param {Expected} expected
  */
-async function bothFind(origin, { both = {}, page = {} }) {
+async function bothFind(origin, { both = {}, page = {}, setting, wait = WAIT_SECONDS, hasMoreStreams = false }) {
   const isHeld = both.sse === HELD.sse && both.connections === HELD.connections;
+  const isAtOnce = both.cache === "unknown" && both.sse === undefined;
   // To open a page takes the whole processor, and both measure times.
-  const lab = await openLab(origin, isHeld, both.cache === "unknown" && both.sse === undefined);
-  const [{ findings, said }, ofPage] = await Promise.all([doctor(origin, { isHeld }), pageFinds(lab)]);
-  const { reach, http2, ...found } = foundBy(findings);
-  assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], said);
-  // Chromium opens six connections to a server, and says so.
-  assert.deepEqual(ofPage, { ...GOOD, connections: "note", ...both, ...page });
+  const lab = await openLab(origin, { isHeld, isAtOnce, hasMoreStreams, wait });
+  const [examined, ofPage] = await Promise.all([doctor(origin, { isHeld, wait }), pageFinds(lab)]);
+  const { reach, http2, ...found } = foundBy(examined.findings);
+  assert.deepEqual([reach, http2, found], ["good", "note", { ...GOOD, ...both }], examined.said);
+  if (setting !== undefined) isMended(examined, "nginx", setting);
+  assert.deepEqual(ofPage, { ...GOOD, ...both, ...page });
 }
 
 /** More than two looks that are a second late, and less than the page waits for the beginning of a stream. */
@@ -385,7 +394,7 @@ describe("both doctors", AT_ONCE, () => {
       await writeFile(config, `[limits]\nwait_proxied = "${wait}"\n`);
       const limited = await serve("--demo", "--listen", "127.0.0.1:0", "--trusted-proxy", "127.0.0.1", "--config", config);
       try {
-        await unlessLate(context, () => bothFind(limited.origin, { both: { cache } }));
+        await unlessLate(context, () => bothFind(limited.origin, { both: { cache }, wait: WAIT_SECONDS_CUT }));
       } finally {
         await kill(limited);
         await remove(directory);
