@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { maps, onMap, says } from "./maps.js";
+import { coarsen, maps, onMap, says } from "./maps.js";
 import { becomes, kill, launch, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
@@ -256,6 +256,7 @@ test("a map is printed in its shape, with the transmitters at their places, and 
 test("a map of tiles that is not there is told", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
+  await coarsen(page);
   await page.goto(`${server.origin}/propagation`);
   await says(page, "done");
   const tiles = page.getByLabel("Map tiles below");

@@ -110,7 +110,7 @@ test("a run that this window has begun is cancelled by another place after a rel
     await chooseAnotherPlace(page);
     await until("the run to be cancelled", async () => (await stateOf(key)).state === "cancelled");
     assert.notEqual(await nextKey(page, key), key);
-  });
+  }, { isCoarse: true });
 });
 
 test("a browser that keeps nothing for pages computes and watches, and leaves what it only watches", { timeout: STEP_MS_MAX }, async () => {
@@ -124,7 +124,7 @@ test("a browser that keeps nothing for pages computes and watches, and leaves wh
     await nextKey(page, key);
     await goesOn(key);
     await fetch(`${server.origin}/runs/${key}`, { method: "DELETE" });
-  });
+  }, { isCoarse: true });
 });
 
 test("a run that waits is read no further once the window turns to another one", { timeout: STEP_MS_MAX }, async () => {

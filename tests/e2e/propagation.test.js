@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { maps, onMap, says } from "./maps.js";
+import { coarsen, maps, onMap, says } from "./maps.js";
 import { becomes, kill, launch, ownAddress, serve, until } from "./support.js";
 
 const STEP_MS_MAX = 300_000;
@@ -154,7 +154,7 @@ test("a transmitter that is moved gets a new run, and the old one is cancelled",
     await says(page, "cancelled");
     await until("no run to be left", async () => (await stateOf(String(keyOf(page)))).state === "cancelled");
     assert.ok(!(await page.getByRole("button", { name: "Cancel" }).isVisible()));
-  });
+  }, { isCoarse: true });
 });
 
 test("a run goes on after a reload and is seen by another window, and one that is held ends with its page", { timeout: STEP_MS_MAX }, async () => {
@@ -184,7 +184,7 @@ test("a run goes on after a reload and is seen by another window, and one that i
     assert.equal(keyOf(page), undefined);
     await page.goto("about:blank");
     await becomes("the runs", async () => (await runs()).length, 0);
-  });
+  }, { isCoarse: true });
 });
 
 test("another browser that is given the address of two maps shows their documents, and one of a run without a map says so", { timeout: STEP_MS_MAX }, async () => {
@@ -215,6 +215,7 @@ test("another browser that is given the address of two maps shows their document
 
 test("the address of a run that is gone says how long runs are kept, and nothing of a run that is kept", { timeout: STEP_MS_MAX }, async () => {
   const page = await browser.newPage();
+  await coarsen(page);
   await page.goto(`${server.origin}/propagation#run=${"0".repeat(32)}`);
   await becomes("why", () => page.locator("#refused").textContent(), /^There is no run with this key\. A run is kept .* 10 minutes .* restart of the server\.$/);
   assert.equal(await page.locator("#bond").textContent(), "");
@@ -281,7 +282,7 @@ test("of two maps that are refused, the one that is put away takes its mark alon
       assert.equal(await refused.textContent(), words);
       assert.equal(await mark(), "false");
     },
-    { refused: 10 },
+    { refused: 10, isCoarse: true },
   );
 });
 
@@ -320,7 +321,7 @@ test("an area whose east is not beyond its west is refused by the service, whate
       await says(page, "done");
       assert.ok(!(await page.locator("#refused").isVisible()));
     },
-    { refused: 2 },
+    { refused: 2, isCoarse: true },
   );
 });
 
@@ -364,12 +365,13 @@ test("terrain from a file leaves in place what is inside its area, and says what
     assert.deepEqual(await values("East"), ["601000"]);
     await use(page, { area: { width_m: 100, height_m: 100 }, step_m: 5, model: "free-space", transmitters: [{ x_m: 5, y_m: 5, height_m: 20, frequency_mhz: 900, power_dbm: 30 }] });
     await becomes("what is said", () => page.locator("#files-said").textContent(), "");
-  });
+  }, { isCoarse: true });
 });
 
 test("a run that gets no answer says that the server is away, and begins once it is back", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
+  await coarsen(page);
   let own = await serve("--demo", "--listen", await ownAddress());
   try {
     await page.goto(`${own.origin}/propagation`);
@@ -394,6 +396,7 @@ test("a run that gets no answer says that the server is away, and begins once it
 test("a server whose answer takes longer than the silence that makes the page ask is not said to be away", { timeout: STEP_MS_MAX }, async () => {
   const context = await browser.newContext();
   const page = await context.newPage();
+  await coarsen(page);
   let isHeld = false;
   /** @type {(() => void)[]} */
   const held = [];
@@ -565,7 +568,7 @@ test("what is doubtful about files is told, and what contradicts the map is refu
       await page.getByRole("application", { name: "Map" }).press("ArrowUp");
       await becomes("the ground", () => page.locator("#reading").textContent(), /ground 305 m above the sea/);
     },
-    { refused: 2 },
+    { refused: 2, isCoarse: true },
   );
 });
 
