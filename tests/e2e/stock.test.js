@@ -177,6 +177,7 @@ test("a page whose script does not come says so", { timeout: STEP_MS_MAX }, asyn
     const notice = page.locator("#notice-no-script");
     // It may come yet, and a page that is slow to come shows no notice.
     assert.equal(await notice.evaluate((element) => getComputedStyle(element).animationDelay), "8s");
+    await notice.evaluate((element) => element.getAnimations().forEach((animation) => animation.finish()));
     await notice.waitFor({ state: "visible", timeout: PATIENCE_MS });
     assert.match((await notice.textContent()) ?? "", /The script of this page did not load.*the log of the server says what it refuses/s);
     await page.close();
