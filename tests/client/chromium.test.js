@@ -7,8 +7,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { numbersTo, publish, until } from "../e2e/support.js";
+import { browser } from "./browser.js";
 import { CUTS, SEED, TRANSPORTS, publishThroughCuts } from "./history.js";
-import { browser, patient, read, server } from "./page.js";
+import { patient, read, server } from "./page.js";
 import { ONLY_POLLS, Relay, seeded } from "./relay.js";
 
 const STEP_MS_MAX = 300_000;
@@ -19,14 +20,29 @@ const STEP_MS_MAX = 300_000;
  * @param {string} name
  * @param {object} options of the client
  * @param {string[]} others
+ * @param {import("playwright-core").Page} [page]
  */
-async function reading(origin, name, options, others = []) {
-  const context = await browser.newContext();
-  const page = await context.newPage();
+async function reading(origin, name, options, others = [], page) {
+  page ??= await (await browser.newContext()).newPage();
   /** @type {string[]} */
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
-  return { context, faults, page, ...(await read(page, origin, name, options, others)) };
+  return { context: page.context(), faults, page, ...(await read(page, origin, name, options, others)) };
+}
+
+/** @type {import("playwright-core").Page | undefined} */ let reused;
+
+/**
+ * The same in a page that is opened once: another one is another process.
+ * @param {string} origin
+ * @param {string} name
+ * @param {object} options of the client
+ * @param {string[]} [others]
+ */
+async function readingThroughCuts(origin, name, options, others) {
+  reused ??= await (await browser.newContext()).newPage();
+  reused.removeAllListeners();
+  return await reading(origin, name, options, others, reused);
 }
 
 for (const transport of TRANSPORTS) {
@@ -34,13 +50,13 @@ for (const transport of TRANSPORTS) {
     const random = seeded(SEED);
     const relay = await Relay.start(server.origin, random);
     const name = `scratch-page-${transport}`;
-    const { context, told, has, faults } = await reading(relay.origin, name, { transports: [transport], waitSeconds: 0.2, pollMs: 1 });
+    const { page, told, has, faults } = await readingThroughCuts(relay.origin, name, { transports: [transport], waitSeconds: 0.2, pollMs: 1 });
     await until("the first connection", async () => (await told()).opened.length > 0);
     const last = await publishThroughCuts(relay, [`${server.origin}/topics/${name}`], random);
     const { numbers, gaps } = await has(last);
     assert.deepEqual(numbers, numbersTo(last), `seed ${SEED}`);
     assert.deepEqual([gaps, faults], [[], []]);
-    await context.close();
+    await page.evaluate("end()");
     await relay.stop();
   });
 }
@@ -51,7 +67,7 @@ for (const transport of /** @type {const} */ (["sse", "long-poll"])) {
     const relay = await Relay.start(server.origin, random);
     const names = ["a", "b", "c"].map((letter) => `scratch-page-many-${transport}-${letter}`);
     const [name = "", ...others] = names;
-    const { context, page, told, has, ofOthers, faults } = await reading(relay.origin, name, { transports: [transport], waitSeconds: 0.2 }, others);
+    const { page, told, has, ofOthers, faults } = await readingThroughCuts(relay.origin, name, { transports: [transport], waitSeconds: 0.2 }, others);
     let most = 0;
     page.on("request", (request) => (most = Math.max(most, new URL(request.url()).searchParams.getAll("topic").length)));
     await until("the first connection", async () => (await told()).opened.length > 0);
@@ -60,7 +76,7 @@ for (const transport of /** @type {const} */ (["sse", "long-poll"])) {
     await until("the others", async () => (await ofOthers()).every((numbers) => numbers.at(-1) === last));
     assert.deepEqual([numbers, ...(await ofOthers())], Array(3).fill(numbersTo(last)), `seed ${SEED}`);
     assert.deepEqual([gaps, faults, most], [[], [], 3]);
-    await context.close();
+    await page.evaluate("end()");
     await relay.stop();
   });
 }
@@ -71,7 +87,7 @@ test(`where all that is better than a poll breaks, ${CUTS} cuts lose nothing, an
   const relay = await Relay.start(server.origin, random);
   relay.weather = ONLY_POLLS;
   const name = "scratch-page-polls";
-  const { context, told, has, faults } = await reading(relay.origin, name, { transports: ["sse", "long-poll", "poll"], pollMs: 1, waitSeconds: 0.1, betterMs: 1000 });
+  const { page, told, has, faults } = await readingThroughCuts(relay.origin, name, { transports: ["sse", "long-poll", "poll"], pollMs: 1, waitSeconds: 0.1, betterMs: 1000 });
   const opened = async () => (await told()).opened;
   await until("a poll", async () => (await opened()).at(-1) === "poll");
   const last = await publishThroughCuts(relay, [`${server.origin}/topics/${name}`], random, ONLY_POLLS);
@@ -83,7 +99,7 @@ test(`where all that is better than a poll breaks, ${CUTS} cuts lose nothing, an
   await publish(`${server.origin}/topics/${name}`, last + 1, last + 3);
   const { numbers, gaps } = await has(last + 3);
   assert.deepEqual([numbers, gaps, faults], [numbersTo(last + 3), [], []], `seed ${SEED}`);
-  await context.close();
+  await page.evaluate("end()");
   await relay.stop();
 });
 

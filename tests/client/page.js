@@ -1,26 +1,20 @@
-/**
- * A server with a page that is empty but for the client, and Chromium. Both are there for the tests of the file that
- * imports them.
- */
+/** A server with a page that is empty but for the client. It is there for the tests of the file that imports it. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { OPEN_MS_MAX } from "../../clients/js/src/anemone-client/time.js";
-import { folder, kill, launch, remove, serve, until } from "../e2e/support.js";
+import { folder, kill, remove, serve, until } from "../e2e/support.js";
 
 /** @type {string} */ let directory;
 /** @type {import("../e2e/support.js").Server} */ export let server;
-/** @type {import("playwright-core").Browser} */ export let browser;
 
 before(async () => {
   directory = await folder("anemone-client-");
   await writeFile(join(directory, "index.html"), "<!doctype html><link rel=icon href=data:,><title>Client</title>");
   server = await serve("--demo", "--listen", "127.0.0.1:0", "--static", directory);
-  browser = await launch();
 });
 
 after(async () => {
-  await browser?.close();
   await kill(server);
   await remove(directory);
 });
@@ -71,19 +65,21 @@ export async function read(page, origin, name, options, others = []) {
         client.topic(name, { after: "earliest" }).onmessage = ({ data }) => numbers.push(data.n);
         return numbers;
       });
-      Object.assign(globalThis, { others: () => numbersOfOthers, told: () => ({ ...told, position: topic.position, diagnosis: client.diagnosis }), end: () => client.close() });
+      Object.assign(globalThis, { others: () => numbersOfOthers, newest: () => told.numbers.at(-1), told: () => ({ ...told, position: topic.position, diagnosis: client.diagnosis }), end: () => client.close() });
     },
     /** @type {const} */ ([name, options, others]),
   );
   /** @type {() => Promise<Told>} */
   const told = () => page.evaluate("told()");
+  /** @type {() => Promise<number | undefined>} */
+  const newest = () => page.evaluate("newest()");
   const has = async (/** @type {number} */ last) => {
-    await until(`event ${last}`, async () => (await told()).numbers.at(-1) === last).catch(async (error) => {
+    await until(`event ${last}`, async () => (await newest()) === last).catch(async (error) => {
       throw new Error(`${error.message}: ${JSON.stringify(await told())}`);
     });
     return await told();
   };
   /** @type {() => Promise<number[][]>} */
   const ofOthers = () => page.evaluate("others()");
-  return { told, has, ofOthers };
+  return { told, newest, has, ofOthers };
 }

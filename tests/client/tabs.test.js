@@ -7,7 +7,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { becomes, numbersTo, publish, until } from "../e2e/support.js";
-import { browser, patient, read, server } from "./page.js";
+import { browser } from "./browser.js";
+import { patient, read, server } from "./page.js";
 import { Relay } from "./relay.js";
 
 const TABS = 6;
