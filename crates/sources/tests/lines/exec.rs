@@ -156,7 +156,10 @@ async fn the_status_of_a_program_that_failed_says_where_its_words_are_and_not_wh
     ] {
         let status = ended(&to_its_end(shell(line)).await).await;
         let detail = status["detail"].as_str().unwrap();
-        assert!(detail.ends_with(&format!(" has ended, {how}; it will not be restarted")), "{detail}");
+        assert!(
+            detail.ends_with(&format!(" has ended, {how}; it will not be restarted")),
+            "{detail}"
+        );
     }
 }
 
