@@ -50,10 +50,11 @@ impl LogLimit {
         }
     }
 
-    fn log(&self, line: Line<'_>) {
+    /// Returns true if the line is within the limit, so that it was logged.
+    fn log(&self, line: Line<'_>) -> bool {
         self.report_refused();
         if !self.allowance().take(self.started.elapsed()) {
-            return;
+            return false;
         }
         let text = match line {
             Line::Whole(line) => printable_start(&lines::text(line), LOG_LINE_CHARS_MAX),
@@ -61,6 +62,7 @@ impl LogLimit {
         };
         let [topic, service] = self.names().map(|name| name.map(display));
         tracing::info!(topic, service, "standard error: {text}");
+        true
     }
 
     pub(super) fn warn(&self, what: &str) {
@@ -87,6 +89,8 @@ pub(super) struct ErrorLog {
     last: Vec<u8>,
     /// True after a CR. The next text then replaces the line, unless LF follows first.
     is_returned: bool,
+    /// True if a line was logged since the last call of [`ErrorLog::begin`].
+    has_logged: bool,
 }
 
 /// The most characters of the last line when it explains a failure, and the bytes that they need.
@@ -95,7 +99,22 @@ const LAST_BYTES_MAX: usize = 4 * (LAST_CHARS_MAX + 1);
 
 impl ErrorLog {
     pub(super) fn new(limit: Arc<LogLimit>) -> Self {
-        Self { lines: Lines::new(LOG_LINE_BYTES_MAX), limit, last: Vec::new(), is_returned: false }
+        Self {
+            lines: Lines::new(LOG_LINE_BYTES_MAX),
+            limit,
+            last: Vec::new(),
+            is_returned: false,
+            has_logged: false,
+        }
+    }
+
+    /// Begins with another run of the program.
+    pub(super) fn begin(&mut self) {
+        self.has_logged = false;
+    }
+
+    pub(super) fn has_logged(&self) -> bool {
+        self.has_logged
     }
 
     /// Returns the time at which to call [`ErrorLog::report_refused`].
@@ -123,14 +142,14 @@ impl ErrorLog {
     fn take(&mut self, mut bytes: &[u8]) {
         while let Some(line) = self.lines.next(&mut bytes) {
             keep(&mut self.last, &line);
-            self.limit.log(line);
+            self.has_logged |= self.limit.log(line);
         }
     }
 
     pub(super) fn finish(&mut self) {
         if let Some(line) = self.lines.finish() {
             keep(&mut self.last, &line);
-            self.limit.log(line);
+            self.has_logged |= self.limit.log(line);
         }
     }
 

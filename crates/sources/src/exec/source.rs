@@ -130,7 +130,7 @@ impl ExecSource {
             Ok(Some(status)) => status.to_string(),
             Ok(None) => "with an unknown status".to_owned(),
         };
-        let logged = if end.is_failure() && self.error_output.is_logged() {
+        let logged = if end.is_failure() && !end.stopped && self.error_output.has_logged() {
             " (see the server's log)"
         } else {
             ""
@@ -161,6 +161,7 @@ impl ExecSource {
         self.status
             .set(State::Opening, format!("{command} is running, waiting for its first line"));
         self.first_line.expect();
+        self.error_output.begin();
         self.closed_due = None;
         let (mut stdout, mut stderr) = (Some(stdout), Some(stderr));
         let mut buffer = vec![0; READ_BYTES];
@@ -293,9 +294,15 @@ impl ErrorOutput {
         }
     }
 
-    /// Returns true if the program has printed lines that are in the log.
-    fn is_logged(&self) -> bool {
-        matches!(self, Self::Log(log) if log.last().is_some())
+    fn begin(&mut self) {
+        if let Self::Log(log) = self {
+            log.begin();
+        }
+    }
+
+    /// Returns true if this run of the program has printed lines that are in the log.
+    fn has_logged(&self) -> bool {
+        matches!(self, Self::Log(log) if log.has_logged())
     }
 
     fn report_due(&mut self) {

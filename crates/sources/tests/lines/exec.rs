@@ -164,6 +164,26 @@ async fn the_status_of_a_program_that_failed_says_where_its_words_are_and_not_wh
 }
 
 #[tokio::test]
+async fn what_an_earlier_run_has_logged_is_not_what_the_last_one_said() {
+    let directory = tempdir().unwrap();
+    let options = ExecOptions {
+        restart: Restart::Always,
+        directory: Some(directory.path().to_owned()),
+        ..shell("[ -e again ] || echo secret >&2; : > again; exit 3")
+    };
+    let running = Running::start(options);
+    let lost = |hint: bool| {
+        move |status: &Value| {
+            let detail = status["detail"].as_str().unwrap();
+            status["state"] == "lost" && detail.contains("server's log") == hint
+        }
+    };
+    running.topics.status(lost(true)).await;
+    running.topics.status(lost(false)).await;
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn on_failure_it_is_started_until_it_succeeds() {
     let directory = tempdir().unwrap();
     let options = ExecOptions {
