@@ -10,7 +10,7 @@ test: ## Install what the tests need (or say what is missing), then run every te
 	scripts/test-tools
 	scripts/test $(T)
 
-soak: ## The tests that find more the longer they run, for about half an hour
+soak: ## The tests that find more the longer they run, for about an hour
 	scripts/soak
 
 check: ## Only what the compiler and the linters say

@@ -40,8 +40,9 @@ async function reading(origin, name, options, others = [], page) {
  * @param {string[]} [others]
  */
 async function readingThroughCuts(origin, name, options, others) {
-  reused ??= await (await browser.newContext()).newPage();
-  reused.removeAllListeners();
+  if (!reused || reused.isClosed()) reused = await (await browser.newContext()).newPage();
+  // Those of the test before, and none of Playwright's own.
+  for (const event of ["pageerror", "request"]) reused.removeAllListeners(event);
   return await reading(origin, name, options, others, reused);
 }
 

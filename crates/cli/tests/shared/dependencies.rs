@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The two workspaces: the product, and the fuzz targets.
+/// The workspaces: the product, and the fuzz targets.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "tests/features/Cargo.toml"];
 
 #[derive(serde::Deserialize)]

@@ -64,7 +64,7 @@ impl Multiplexer {
             && let Some(id) = self.session.take_turn()
         {
             if self.session.work(id).is_some_and(|work| work.watches_run()) {
-                left = left.saturating_sub(self.serve(id, now, outlet));
+                left = left.saturating_sub(self.serve(id, now, outlet).max(1));
             }
         }
     }
