@@ -53,7 +53,7 @@ impl fmt::Display for Foreign {
             }
             Self::Gone => "this one has closed its end, so its user cannot be determined",
             Self::UserUnknown => "the user of this one cannot be determined",
-            Self::Elsewhere => "this one is on another machine, or its address is not known",
+            Self::Elsewhere => "this one is not connected over 127.0.0.1 or ::1, as those are that use http://localhost",
             Self::Proxy => "this one comes through a trusted proxy",
             Self::ProxyAddress => {
                 "this one has the address of a trusted proxy, and so may be anyone's (listen_local = \"unix:PATH\" is a way in \
