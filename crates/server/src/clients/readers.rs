@@ -234,7 +234,7 @@ mod tests {
         );
         let enter = |topic, epoch, offset| {
             let position = Position { epoch: Epoch::from_bits(epoch), offset };
-            readers.enter(topic, position, client, (TransportName::new(&"websocket"), Mode::All))
+            readers.enter(topic, position, client, (TransportName::WEBSOCKET, Mode::All))
         };
         let _others = enter(&other, 9, 0);
         let (fast, slow, elsewhere) = (enter(&wind, 9, 5), enter(&wind, 9, 3), enter(&wind, 8, 99));

@@ -51,15 +51,21 @@ pub(crate) enum ManyReading {
     Stream(TransportName),
 }
 
-/// The topics that were chosen, and what opens a reader of each.
+/// The topics that were chosen, by whom, and what is asked of each.
 #[derive(Clone, Debug)]
 struct Chosen {
     site: Arc<Site>,
     client: Client,
     choices: TopicChoices,
     query: Query,
-    reading: ManyReading,
     place: Option<RequestPlace>,
+}
+
+/// Opens a reader of each chosen topic.
+#[derive(Clone, Debug)]
+struct Opening {
+    topics: Chosen,
+    reading: ManyReading,
 }
 
 impl ManyRequest {
@@ -73,9 +79,8 @@ impl ManyRequest {
             let detail = format!("has a place in {other:?}, which no topic= asks for");
             return Err(bad("after", &detail));
         }
-        let (site, reading) = (Arc::clone(site), ManyReading::Page(TransportName::new(&"poll")));
-        let query_of_each = query.clone();
-        let topics = Chosen { site, client, choices, query: query_of_each, reading, place: None };
+        let (site, query_of_each) = (Arc::clone(site), query.clone());
+        let topics = Chosen { site, client, choices, query: query_of_each, place: None };
         Ok(Self { query, token, topics, access: AccessLine::default() })
     }
 
@@ -122,7 +127,8 @@ impl ManyRequest {
             }
             ManyReading::Stream(transport) => AnswerKind::Stream(transport),
         });
-        let topics = Chosen { reading, ..self.topics.clone() };
+        let opening = Opening { topics: self.topics.clone(), reading };
+        let topics = &self.topics;
         // Before the topics are listed: later changes are followed.
         let index = Arc::clone(topics.site.hub.index());
         let now = index.info(UnixTime::now()).head;
@@ -130,15 +136,15 @@ impl ManyRequest {
         let is_told = topics.choices.has_name(TopicName::INDEX);
         let seen = told.and_then(After::position).unwrap_or(now);
         let reader = match is_told {
-            true => topics.reader(&index, told.map(Start::from))?,
+            true => opening.reader(&index, told.map(Start::from))?,
             false => Reader::open(index, After::Anew(seen).into(), self.query.page)?,
         };
         let (held, limits) = (topics.site.memory.reservation(), &topics.site.limits);
-        let (names, token_bytes_max) = (self.names(&topics)?, limits.token_bytes_max);
-        let joining = Box::new(topics.clone());
+        let (names, token_bytes_max) = (self.names()?, limits.token_bytes_max);
+        let joining = Box::new(opening.clone());
         let mut many = ManyReader::new((reader, is_told, seen), joining, token_bytes_max, held);
         for (name, topic) in names {
-            self.add(&mut many, &topics, name, topic)?;
+            self.add(&mut many, &opening, name, topic)?;
         }
         many.check_token()?;
         Ok(many)
@@ -148,7 +154,7 @@ impl ManyRequest {
     fn add(
         &self,
         many: &mut ManyReader,
-        topics: &Chosen,
+        opening: &Opening,
         name: TopicName,
         topic: Option<Arc<Topic>>,
     ) -> Result<(), Problem> {
@@ -165,7 +171,7 @@ impl ManyRequest {
             None if self.resumes() => Some(first_event(&topic)),
             None => None,
         };
-        match topics.reader(&topic, start) {
+        match opening.reader(&topic, start) {
             Ok(reader) => many.add_topic(reader),
             Err(problem) if problem.kind() == Kind::TopicDeleted => many.add_deleted(name, place),
             Err(problem) => return Err(problem.in_front(&format!("{name}: "))),
@@ -174,7 +180,8 @@ impl ManyRequest {
     }
 
     /// Returns the chosen topics; `None` for one that does not exist.
-    fn names(&self, topics: &Chosen) -> Result<Vec<NamedTopic>, Problem> {
+    fn names(&self) -> Result<Vec<NamedTopic>, Problem> {
+        let topics = &self.topics;
         let mut names: BTreeSet<TopicName> = topics.names()?.into_iter().collect();
         // Those that a pattern matched.
         let known = self.token.iter().flat_map(Token::names).filter_map(|name| name.parse().ok());
@@ -240,23 +247,7 @@ impl ManyRequest {
 }
 
 impl Chosen {
-    fn reader(&self, topic: &Arc<Topic>, start: Option<Start>) -> Result<Reader, Problem> {
-        let query = Query { start: start.or(self.query.start), ..self.query.clone() };
-        let read = ReadRequest::of_topic(&self.site, self.client, Arc::clone(topic), query)
-            .with_place(self.place.clone());
-        match self.reading {
-            ManyReading::Page(transport) => read.open(transport, Start::Newest),
-            ManyReading::Waiting(transport) => read.open_waiting(transport, Start::Newest),
-            ManyReading::Stream(transport) => read.open_stream(transport),
-        }
-    }
-}
-
-impl Joining for Chosen {
-    fn is_chosen(&self, name: &str) -> bool {
-        self.choices.has(name)
-    }
-
+    /// Returns the names of the topics that there are.
     fn names(&self) -> Result<Vec<TopicName>, Problem> {
         let mut names: BTreeSet<TopicName> = BTreeSet::new();
         let bytes_max = self.site.limits.token_bytes_max;
@@ -275,14 +266,38 @@ impl Joining for Chosen {
         }
         Ok(names.into_iter().collect())
     }
+}
+
+impl Opening {
+    fn reader(&self, topic: &Arc<Topic>, start: Option<Start>) -> Result<Reader, Problem> {
+        let Chosen { site, client, query, place, .. } = &self.topics;
+        let query = Query { start: start.or(query.start), ..query.clone() };
+        let read = ReadRequest::of_topic(site, *client, Arc::clone(topic), query)
+            .with_place(place.clone());
+        match self.reading {
+            ManyReading::Page(transport) => read.open(transport, Start::Newest),
+            ManyReading::Waiting(transport) => read.open_waiting(transport, Start::Newest),
+            ManyReading::Stream(transport) => read.open_stream(transport),
+        }
+    }
+}
+
+impl Joining for Opening {
+    fn is_chosen(&self, name: &str) -> bool {
+        self.topics.choices.has(name)
+    }
+
+    fn names(&self) -> Result<Vec<TopicName>, Problem> {
+        self.topics.names()
+    }
 
     fn news_after(&self, position: Position) -> Option<BoxFuture<'static, ()>> {
-        let herald = Arc::clone(&self.place.as_ref()?.streams().herald);
+        let herald = Arc::clone(&self.topics.place.as_ref()?.streams().herald);
         Some(Box::pin(herald.news_after(position)))
     }
 
     fn open(&self, name: &TopicName) -> Result<Option<Reader>, Problem> {
-        let Some(topic) = self.site.hub.topic(name) else { return Ok(None) };
+        let Some(topic) = self.topics.site.hub.topic(name) else { return Ok(None) };
         match self.reader(&topic, Some(first_event(&topic))) {
             Ok(reader) => Ok(Some(reader)),
             Err(problem) if problem.kind() == Kind::TopicDeleted => Ok(None),

@@ -22,7 +22,7 @@ use crate::local::Local;
 use crate::transport_name::TransportName;
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"websocket"),
+    name: TransportName::WEBSOCKET,
     subprotocols: &[],
     limits: LimitsTable::Websocket,
     route: HandshakeRoute::Path {

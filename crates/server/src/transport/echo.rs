@@ -20,10 +20,10 @@ use crate::reply::body::{Body, full, reply};
 use crate::request::body::{BodyBounds, receive};
 use crate::site::Site;
 use crate::stop::Stop;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"websocket"),
+    name: TransportName::WEBSOCKET,
     subprotocols: &[],
     limits: LimitsTable::Echo,
     route: HandshakeRoute::Path {
@@ -58,7 +58,10 @@ impl StreamHandler for ByteEcho {
     }
 
     fn describe(&self) -> Option<Box<dyn Any>> {
-        let name = TransportName::new(&"tcp-echo");
+        let name = TransportName::new(&TransportWords {
+            name: "tcp-echo",
+            why: "a connection to the port of the TCP echo",
+        });
         Some(Box::new(Described::new(self.client, (name, WireProtocol::Tcp), None)))
     }
 }

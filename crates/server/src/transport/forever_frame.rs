@@ -13,11 +13,14 @@ use crate::reply::body::Body;
 use crate::request::query::{FrameName, Need, Representation, frame_missing};
 use crate::stop::Stop;
 use crate::stream::many::ManyEncoding;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 use crate::{Kind, Problem, stream};
 
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
-    name: TransportName::new(&"forever-frame"),
+    name: TransportName::new(&TransportWords {
+        name: "forever-frame",
+        why: "Accept: text/html and frame=",
+    }),
     representation: Representation {
         media_type: "text/html",
         ranges: &["text/*", "*/*"],

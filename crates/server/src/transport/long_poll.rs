@@ -13,10 +13,13 @@ use crate::reply::body::Body;
 use crate::request::methods::Wanted;
 use crate::request::query::{Need, Wait};
 use crate::stop::Stop;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
-    name: TransportName::new(&"long-poll"),
+    name: TransportName::new(&TransportWords {
+        name: "long-poll",
+        why: "a request with Prefer: wait or wait=",
+    }),
     representation: page_representation(Some(Need::Wait)),
     answer: ReadAnswer::Later(answer),
     many,

@@ -11,10 +11,13 @@ use crate::read::fan::ItemEncoding;
 use crate::request::query::Representation;
 use crate::stop::Stop;
 use crate::stream::many::{self, ManyEncoding};
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
-    name: TransportName::new(&"ndjson"),
+    name: TransportName::new(&TransportWords {
+        name: "ndjson",
+        why: "Accept: application/x-ndjson",
+    }),
     representation: Representation::named("application/x-ndjson"),
     answer: ReadAnswer::Stream(ItemEncoding { append: |item, out| item.write_line(out) }),
     many,

@@ -12,10 +12,13 @@ use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
 use crate::reply::body::Body;
 use crate::request::methods::Wanted;
 use crate::stop::Stop;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
-    name: TransportName::new(&"poll"),
+    name: TransportName::new(&TransportWords {
+        name: "poll",
+        why: "a request for a topic without Prefer: wait, and for no stream",
+    }),
     representation: page_representation(None),
     answer: ReadAnswer::Now(answer),
     many,

@@ -50,7 +50,7 @@ use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"websocket"),
+    name: TransportName::WEBSOCKET,
     // Only at run services.
     subprotocols: &[Item::SUBPROTOCOL],
     limits: LimitsTable::Multiplexed,

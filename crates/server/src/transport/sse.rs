@@ -11,10 +11,10 @@ use crate::read::fan::ItemEncoding;
 use crate::request::query::Representation;
 use crate::stop::Stop;
 use crate::stream::many::{self, ManyEncoding};
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
-    name: TransportName::new(&"sse"),
+    name: TransportName::new(&TransportWords { name: "sse", why: "Accept: text/event-stream" }),
     representation: Representation::named("text/event-stream"),
     answer: ReadAnswer::Stream(ItemEncoding { append: |item, out| item.write_block(out) }),
     many,

@@ -25,7 +25,7 @@ use crate::transport_name::TransportName;
 use crate::{Kind, Problem};
 
 pub(super) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"websocket"),
+    name: TransportName::WEBSOCKET,
     subprotocols: &[Item::SUBPROTOCOL],
     limits: LimitsTable::Websocket,
     route: HandshakeRoute::Topic(take_over),

@@ -170,13 +170,17 @@ mod tests {
 
     use super::super::line::RequestOutcome;
     use super::*;
-    use crate::transport_name::TransportName;
+    use crate::transport_name::{TransportName, TransportWords};
 
-    const POLL: AnswerKind = AnswerKind::Page(TransportName::new(&"poll"));
-    const LONG_POLL: AnswerKind = AnswerKind::Page(TransportName::new(&"long-poll"));
-    const SSE: AnswerKind = AnswerKind::Stream(TransportName::new(&"sse"));
-    const WEBSOCKET: AnswerKind = AnswerKind::Stream(TransportName::new(&"websocket"));
-    const MULTIPLEXED: AnswerKind = AnswerKind::Stream(TransportName::new(&"multiplexed"));
+    const POLL: AnswerKind =
+        AnswerKind::Page(TransportName::new(&TransportWords { name: "poll", why: "" }));
+    const LONG_POLL: AnswerKind =
+        AnswerKind::Page(TransportName::new(&TransportWords { name: "long-poll", why: "" }));
+    const SSE: AnswerKind =
+        AnswerKind::Stream(TransportName::new(&TransportWords { name: "sse", why: "" }));
+    const WEBSOCKET: AnswerKind = AnswerKind::Stream(TransportName::WEBSOCKET);
+    const MULTIPLEXED: AnswerKind =
+        AnswerKind::Stream(TransportName::new(&TransportWords { name: "multiplexed", why: "" }));
     const HTTP: AnswerKind = AnswerKind::Http;
 
     fn line(client: &str, path: &str, answer: AnswerKind, status: u16) -> Line {

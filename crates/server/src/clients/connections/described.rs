@@ -7,7 +7,7 @@ use anemone_wire::Mode;
 use serde::Serialize;
 
 use crate::clients::readers::in_words;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 /// The most readers of a connection that are described, each with its lag.
 pub(crate) const READS_MAX: usize = 20;
@@ -40,25 +40,10 @@ impl WireProtocol {
 
 /// A connection that speaks nothing that its client has chosen: one that is undecided, or that carries requests and
 /// replies.
-pub(crate) const HTTP: TransportName = TransportName::new(&"http");
-pub(crate) const UNDECIDED: TransportName = TransportName::new(&"undecided");
-
-/// Returns what makes the server use a transport.
-fn why(transport: TransportName) -> &'static str {
-    match transport.as_str() {
-        "poll" => "a request for a topic without Prefer: wait, and for no stream",
-        "long-poll" => "a request with Prefer: wait or wait=",
-        "sse" => "Accept: text/event-stream",
-        "ndjson" => "Accept: application/x-ndjson",
-        "forever-frame" => "Accept: text/html and frame=",
-        "websocket" => "a WebSocket handshake at this path",
-        "multiplexed" => "a WebSocket handshake at /ws, with anemone.v1",
-        "tcp" => "a connection to the TCP port",
-        "tcp-echo" => "a connection to the port of the TCP echo",
-        "undecided" => "nothing was sent yet",
-        _ => "requests that ask for no stream",
-    }
-}
+pub(crate) const HTTP: TransportName =
+    TransportName::new(&TransportWords { name: "http", why: "requests that ask for no stream" });
+pub(crate) const UNDECIDED: TransportName =
+    TransportName::new(&TransportWords { name: "undecided", why: "nothing was sent yet" });
 
 /// The description that a handler gives of its connection.
 #[derive(Debug)]
@@ -114,7 +99,7 @@ impl Described {
         DescriptionInList {
             client: self.client.map(in_words),
             transport: self.transport.as_str(),
-            why: why(self.transport),
+            why: self.transport.why(),
             protocol: self.protocol.name(),
             tls: self.protocol.is_secure(),
             path: self.path.as_deref(),

@@ -258,6 +258,7 @@ impl Drop for OpenPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport_name::TransportWords;
 
     fn get(uri: &str) -> Request<()> {
         Request::get(uri).body(()).unwrap()
@@ -293,7 +294,7 @@ mod tests {
         let mut request = get("/runs/0123456789abcdef0123456789abcdef");
         drop(connection.connection().begin(&mut request));
         let place = request.extensions().get::<RequestPlace>().unwrap();
-        place.reads_by(TransportName::new(&"poll"));
+        place.reads_by(TransportName::new(&TransportWords { name: "poll", why: "" }));
         let described = connection.connection().describe();
         assert_eq!((described.transport.as_str(), described.requests), ("poll", 1));
         assert_eq!(described.path.as_deref(), Some("/runs/012345…"));

@@ -24,13 +24,16 @@ use crate::exchange::tcp_transport::TcpTransport;
 use crate::local::Local;
 use crate::peer::Peer;
 use crate::request::client::Client;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 use crate::{Kind, Problem};
 
 pub(crate) static TRANSPORT: TcpTransport =
     TcpTransport { name: "tcp", address: |options| options.tcp, adopt, refusal };
 
-static CARRIER: Carrier = Carrier { name: TransportName::new(&"tcp"), endpoint: "the TCP port" };
+static CARRIER: Carrier = Carrier {
+    name: TransportName::new(&TransportWords { name: "tcp", why: "a connection to the TCP port" }),
+    endpoint: "the TCP port",
+};
 
 /// Serves a connection in the loop. Its first bytes must come within the time for a request's header.
 fn adopt(local: &Rc<Local>, stream: TcpStream, peer: Peer, permit: ConnectionPermit) {

@@ -18,11 +18,11 @@ use crate::exchange::visit::Visit;
 use crate::limits::LimitsTable;
 use crate::local::Local;
 use crate::request::client::Client;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 use crate::{Kind, Problem};
 
 pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"websocket"),
+    name: TransportName::WEBSOCKET,
     subprotocols: &[SUBPROTOCOL],
     limits: LimitsTable::Multiplexed,
     route: HandshakeRoute::Path {
@@ -34,7 +34,13 @@ pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
 };
 
 /// The name of its requests in lists of readers and in the access log.
-static CARRIER: Carrier = Carrier { name: TransportName::new(&"multiplexed"), endpoint: PATH };
+static CARRIER: Carrier = Carrier {
+    name: TransportName::new(&TransportWords {
+        name: "multiplexed",
+        why: "a WebSocket handshake at /ws, with anemone.v1",
+    }),
+    endpoint: PATH,
+};
 
 fn take_over(client: Client, response: &HandshakeResponse) -> Result<Successor, Problem> {
     if response.subprotocol.is_none() {

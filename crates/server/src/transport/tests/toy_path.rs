@@ -10,10 +10,10 @@ use crate::clients::permits::ConnectionPermit;
 use crate::exchange::handoff::Successor;
 use crate::exchange::upgrade::{HandshakeRoute, HandshakeTransport};
 use crate::limits::LimitsTable;
-use crate::transport_name::TransportName;
+use crate::transport_name::{TransportName, TransportWords};
 
 pub(crate) static TRANSPORT: HandshakeTransport = HandshakeTransport {
-    name: TransportName::new(&"toy"),
+    name: TransportName::new(&TransportWords { name: "toy", why: "a test" }),
     subprotocols: &[],
     limits: LimitsTable::Websocket,
     route: HandshakeRoute::Path {
