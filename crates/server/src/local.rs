@@ -13,6 +13,7 @@ use crate::alarms::Alarms;
 use crate::clients::connections::http::HttpConnections;
 use crate::essential::Essentials;
 use crate::read::fan::Fan;
+use crate::read::pages::Pages;
 use crate::rounds::Rounds;
 use crate::site::Site;
 
@@ -35,7 +36,10 @@ impl Local {
     pub(crate) fn start(site: Arc<Site>) -> io::Result<Self> {
         let reactor = Reactor::start(site.memory.clone())?;
         let essentials = Essentials::default();
-        let (fan, alarms) = (Fan::new(essentials.clone()), Alarms::default());
+        let http = Rc::<HttpConnections>::default();
+        let shared = http.shared();
+        let fan = Fan::new(essentials.clone(), shared.state(|| Pages::new(&site.memory)));
+        let alarms = Alarms::default();
         let ringing = alarms.clone();
         essentials.spawn(async move { ringing.ring().await });
         // Only one thread runs it: several would go through the ages at the same time.
@@ -43,13 +47,11 @@ impl Local {
             let relief = site.memory.clone();
             essentials.spawn(async move { relief.relieve().await });
         }
-        let http = Rc::<HttpConnections>::default();
         let http_rounds = Arc::<Rounds>::default();
-        let streams = http.streams();
-        for rounds in [&http_rounds, &streams.rounds] {
+        for rounds in [&http_rounds, &shared.rounds] {
             essentials.spawn(Arc::clone(rounds).run());
         }
-        let (herald, index) = (Arc::clone(&streams.herald), Arc::clone(site.hub.index()));
+        let (herald, index) = (Arc::clone(&shared.herald), Arc::clone(site.hub.index()));
         essentials.spawn(herald.run(index, Arc::clone(&http_rounds)));
         essentials.spawn(site.surveyors.join(reactor.clone(), Rc::clone(&http)));
         let states = RefCell::default();

@@ -23,7 +23,7 @@ use crate::exchange::resource::ResourceValue;
 use crate::exchange::upgrade::{HandshakeTransport, Upgrade};
 use crate::memory::counted;
 use crate::peer::Peer;
-use crate::read::fan::ItemEncoding;
+use crate::read::pages::ItemEncoding;
 use crate::read::reader::Reader;
 use crate::reply::body::{Body, empty, full, omitted, reply};
 use crate::reply::kind;
@@ -468,7 +468,7 @@ fn read_transport(request: &Request<()>, query: &Query) -> Result<&'static ReadT
 
 /// Answers a request to read; `headers` are its fields.
 async fn read_by(
-    transport: &ReadTransport,
+    transport: &'static ReadTransport,
     read: &ReadRequest,
     headers: &HeaderMap,
     stop: Stop,
@@ -480,7 +480,13 @@ async fn read_by(
         ReadAnswer::Stream(_) if read.has_all() => empty(StatusCode::NO_CONTENT),
         ReadAnswer::Stream(encoding) => {
             let content_type = transport.representation.media_type;
-            stream::answer(read, transport.name, content_type, stop, encoding.append)?
+            stream::answer(
+                read,
+                transport.name,
+                content_type,
+                stop,
+                stream::TextEncoding::Shared(encoding),
+            )?
         }
     };
     Ok(vary(response, CHOICE))

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anemone_wire::{EndReason, Item};
+use anemone_ws::Memory;
+use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response};
 use tokio::time::{Instant, timeout_at};
@@ -25,29 +27,42 @@ use crate::clients::connections::described::{Described, WireProtocol};
 use crate::clients::refusals::Refusals;
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
-use crate::read::reader::{Page, Reader, in_log};
+use crate::read::pages::{ItemEncoding, TopicPages, text};
+use crate::read::reader::{ReadEnd, Reader, in_log};
 use crate::reply::body::{self, Body, STREAM_CACHING};
 use crate::site::Site;
 use crate::stop::Stop;
 use crate::transport_name::TransportName;
 
-/// Answers with the stream; without `after`, of future events. `append` appends an item.
+/// The encoding of a reply that a task makes.
+pub(crate) enum TextEncoding {
+    /// One that readers at the same place share.
+    Shared(&'static ItemEncoding),
+    /// One of this reply alone.
+    Own(Append),
+}
+
+/// Appends an item.
+type Append = Box<dyn Fn(&Item<'_>, &mut String) + Send>;
+
+/// Answers with the stream; without `after`, of future events.
 pub(crate) fn answer(
     read: &ReadRequest,
     transport: TransportName,
     content_type: &'static str,
     stop: Stop,
-    append: impl Fn(&Item<'_>, &mut String) + Send + 'static,
+    encoding: TextEncoding,
 ) -> Result<Response<Body>, Problem> {
     let reply = EndlessReply::new(read.open_stream(transport)?, Instant::now());
+    let pages = read.pages(reply.reader().topic());
     let (limits, site) = (&read.site.limits, Arc::clone(&read.site));
     let (heartbeat, probe) = (limits.heartbeat, limits.write_timeout);
     let kind = (transport, read.protocol());
-    let state = InTask { reply, heartbeat, probe, stop, append, site, kind, why: CLIENT_GONE };
-    let memory = read.site.memory.clone();
-    let pieces = stream::unfold((state, memory), |(mut state, memory)| async move {
-        let piece = counted(&memory, state.next().await?);
-        Some((piece, (state, memory)))
+    let why = CLIENT_GONE;
+    let state = InTask { reply, pages, heartbeat, probe, stop, encoding, site, kind, why };
+    let pieces = stream::unfold(state, |mut state| async move {
+        let piece = state.next().await?;
+        Some((piece, state))
     });
     Ok(response(content_type, body::stream(pieces)))
 }
@@ -61,20 +76,21 @@ fn response(content_type: &'static str, body: Body) -> Response<Body> {
 
 /// A reply that a task makes. Each piece is made when the one before was written, from the current log: a slow reader
 /// is only a position.
-struct InTask<F> {
+struct InTask {
     reply: EndlessReply,
+    pages: Arc<TopicPages>,
     heartbeat: Duration,
     /// The longest time between heartbeats to a client that has ended its side.
     probe: Duration,
     stop: Stop,
-    append: F,
+    encoding: TextEncoding,
     site: Arc<Site>,
     kind: (TransportName, WireProtocol),
     /// The reason for its end: that its client has left, until another one is known.
     why: &'static str,
 }
 
-impl<F> Drop for InTask<F> {
+impl Drop for InTask {
     fn drop(&mut self) {
         let reader = self.reply.reader();
         let described = Described::new(reader.client(), self.kind, None);
@@ -83,24 +99,34 @@ impl<F> Drop for InTask<F> {
     }
 }
 
-impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
+impl InTask {
     /// Returns the next piece; `None` at the end.
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             let has_page = self.wait().await;
-            let read = |reader: &mut Reader| has_page.then(|| reader.read()).transpose();
+            let (pages, encoding, memory) = (&self.pages, &self.encoding, &self.site.memory);
+            let read = |reader: &mut Reader| match has_page {
+                true => encoding.read(reader, pages, memory),
+                false => Ok(None),
+            };
             return match self.reply.poll(Instant::now(), self.heartbeat, read) {
-                EndlessPart::Page(page) => Some(text(&page, &self.append)),
-                EndlessPart::Item(item) => Some(one(&item, &self.append)),
+                EndlessPart::Page(text) => Some(text),
+                EndlessPart::Item(item) => Some(encoding.one(&item)),
                 EndlessPart::Ended(item) => {
                     self.why = in_log(&EndReason::Ended);
-                    Some(one(&item, &self.append))
+                    Some(self.encoding.one(&item))
                 }
-                EndlessPart::Nothing => continue,
+                EndlessPart::Nothing => {
+                    if !self.reply.is_open() {
+                        // The log has more than its readers were told of yet.
+                        self.reply.ready().await;
+                    }
+                    continue;
+                }
                 EndlessPart::Failed { notice, problem } => {
                     self.why = end_in_log(&problem);
                     cut(&self.reply, notice.as_ref(), &problem, &self.site.refusals);
-                    notice.map(|item| one(&item, &self.append))
+                    notice.map(|item| self.encoding.one(&item))
                 }
                 EndlessPart::Over => None,
             };
@@ -138,6 +164,37 @@ impl<F: Fn(&Item<'_>, &mut String)> InTask<F> {
     }
 }
 
+impl TextEncoding {
+    /// Returns the text of the reader's next page; `None` when everything was read.
+    fn read(
+        &self,
+        reader: &mut Reader,
+        pages: &TopicPages,
+        memory: &Memory,
+    ) -> Result<Option<Bytes>, ReadEnd> {
+        let append = match self {
+            Self::Shared(encoding) => {
+                let page = pages.read(reader, encoding)?;
+                return Ok(page.map(|page| page.encoded.text().clone()));
+            }
+            Self::Own(append) => append,
+        };
+        let page = reader.is_behind().then(|| reader.read()).transpose()?;
+        Ok(page.map(|page| counted(memory, text(&page, append))))
+    }
+
+    fn one(&self, item: &Item<'_>) -> Bytes {
+        match self {
+            Self::Shared(encoding) => encoding.one(item).into(),
+            Self::Own(append) => {
+                let mut text = String::new();
+                append(item, &mut text);
+                text.into()
+            }
+        }
+    }
+}
+
 /// Logs why a reply is cut.
 fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refusals: &Refusals) {
     reply.note(problem, refusals);
@@ -149,16 +206,4 @@ fn cut(reply: &EndlessReply, notice: Option<&Item<'_>>, problem: &Problem, refus
 
 fn end_in_log(problem: &Problem) -> &'static str {
     problem.end_reason().map_or(problem.kind().name(), |reason| in_log(&reason))
-}
-
-fn one(item: &Item<'_>, append: impl Fn(&Item<'_>, &mut String)) -> String {
-    let mut text = String::new();
-    append(item, &mut text);
-    text
-}
-
-fn text(page: &Page, append: impl Fn(&Item<'_>, &mut String)) -> String {
-    let mut text = String::with_capacity(page.text_bytes());
-    page.items().for_each(|item| append(&item, &mut text));
-    text
 }

@@ -1,7 +1,6 @@
 //! A message that is encoded once and sent on many connections.
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::deflate::{Outgoing, Sharing};
 use crate::{Header, Message, MessageKind, Opcode};
@@ -9,14 +8,13 @@ use crate::{Header, Message, MessageKind, Opcode};
 /// A message encoded once for many connections of a server, sent with [`Sender::send_prepared`](super::Sender).
 ///
 /// Connections that compress without context takeover also share the compressed form, which is made when the first of
-/// them asks. Every other connection encodes the message itself. It belongs to one thread, so nothing waits for a
-/// lock.
+/// them asks. Every other connection encodes the message itself.
 #[derive(Debug)]
 pub struct Prepared {
     kind: MessageKind,
     frame: Arc<[u8]>,
     header_bytes: usize,
-    compressed: OnceCell<SharedForm>,
+    compressed: OnceLock<SharedForm>,
 }
 
 /// The compressed form.
@@ -36,7 +34,7 @@ impl Prepared {
         Header::encode_plain(opcode(kind), payload.len(), &mut frame);
         let header_bytes = frame.len();
         frame.extend_from_slice(payload);
-        Self { kind, frame: frame.into(), header_bytes, compressed: OnceCell::new() }
+        Self { kind, frame: frame.into(), header_bytes, compressed: OnceLock::new() }
     }
 
     /// Returns the payload.

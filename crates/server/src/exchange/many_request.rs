@@ -10,7 +10,7 @@ use http::Response;
 
 use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::connections::described::WireProtocol;
-use crate::clients::connections::http::{ManyStreams, RequestPlace};
+use crate::clients::connections::http::{RequestPlace, ThreadParts};
 use crate::exchange::read_request::ReadRequest;
 use crate::memory::counted;
 use crate::read::many_reader::{Joining, ManyReader, TurnLimit};
@@ -100,8 +100,8 @@ impl ManyRequest {
     }
 
     /// Returns what a stream shares with others of its thread, if its connection is one of this server.
-    pub(crate) fn streams(&self) -> Option<&ManyStreams> {
-        self.topics.place.as_ref().map(RequestPlace::streams)
+    pub(crate) fn shared(&self) -> Option<&ThreadParts> {
+        self.topics.place.as_ref().map(RequestPlace::shared)
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
@@ -292,7 +292,7 @@ impl Joining for Opening {
     }
 
     fn news_after(&self, position: Position) -> Option<BoxFuture<'static, ()>> {
-        let herald = Arc::clone(&self.topics.place.as_ref()?.streams().herald);
+        let herald = Arc::clone(&self.topics.place.as_ref()?.shared().herald);
         Some(Box::pin(herald.news_after(position)))
     }
 

@@ -12,6 +12,7 @@ use crate::clients::access::{AccessLine, AnswerKind};
 use crate::clients::connections::described::WireProtocol;
 use crate::clients::connections::http::RequestPlace;
 use crate::publish::{PublishPermit, PublishRefusal};
+use crate::read::pages::{Pages, TopicPages};
 use crate::read::readable::Readable;
 use crate::read::reader::Reader;
 use crate::request::client::Client;
@@ -172,6 +173,16 @@ impl ReadRequest {
     ) -> Result<Reader, Problem> {
         self.access.set_answer(AnswerKind::Page(transport));
         Ok(self.list(self.open_page(self.awaited()?, default)?, transport))
+    }
+
+    /// Returns the pages that readers of a topic share, on its thread or in another HTTP server.
+    pub(crate) fn pages(&self, topic: &Arc<Topic>) -> Arc<TopicPages> {
+        let create = || Pages::new(&self.site.memory);
+        let pages = match &self.place {
+            Some(place) => place.shared().state(create),
+            None => self.site.state(create),
+        };
+        pages.of(topic)
     }
 
     /// Opens a reader that stays, from where the request says, or else for future events.

@@ -6,7 +6,7 @@ use http::{HeaderMap, Response};
 use crate::Problem;
 use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_request::ReadRequest;
-use crate::read::fan::ItemEncoding;
+use crate::read::pages::ItemEncoding;
 use crate::reply::body::Body;
 use crate::request::query::Representation;
 use crate::stop::Stop;

@@ -1,55 +1,29 @@
-//! Fan-out: wakes a thread's readers of a topic once for each burst of events, and lets readers at the same position
-//! share one page.
+//! Fan-out: wakes a thread's readers of a topic once for each burst of events.
 //!
 //! Each topic with readers on the thread has one task, which holds no events. A woken reader continues from its own
-//! position. The page that it reads is encoded once, and kept until the next one is read.
+//! position, by a page that it shares with others at the same place.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::ptr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use anemone_hub::{Gap, Head, Position, Topic};
-use anemone_wire::{Item, Mode};
-use anemone_ws::proto::Prepared;
+use anemone_hub::Topic;
 use anemone_ws::reactor::SendWaker;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::essential::Essentials;
-use crate::read::reader::{self, Page, ReadEnd, ReadPlace, Reader};
+use crate::read::pages::{ItemEncoding, Pages, SHARED_FOR, SharedPage, TopicPages};
+use crate::read::reader::{ReadEnd, Reader};
 
 #[derive(Debug)]
 struct TopicReaders {
-    /// Keeps the topic alive, so that its address stays unique.
-    _topic: Arc<Topic>,
     /// In the order of subscription, which is close to the order of their sockets in memory.
     wakers: RefCell<BTreeMap<u64, SendWaker>>,
     next_key: Cell<u64>,
-    head: RefCell<Head>,
-    /// The last page for each encoding and mode.
-    pages: RefCell<Vec<Rc<Frames>>>,
+    pages: Arc<TopicPages>,
     task: AbortHandle,
-}
-
-/// The encoding of items for a transport. Readers with the same encoding share pages. An encoding is identified by
-/// its address, so each is part of a `static`.
-#[derive(Debug)]
-pub(crate) struct ItemEncoding {
-    /// Appends an item, or nothing if the transport has no form for it.
-    pub(crate) append: fn(&Item<'_>, &mut String),
-}
-
-/// An encoded page, compressed once for all connections with the same parameters.
-#[derive(Debug)]
-pub(crate) struct Frames {
-    place: ReadPlace,
-    encoding: &'static ItemEncoding,
-    pub(crate) messages: Vec<Prepared>,
-    /// The text, in encodings without messages.
-    pub(crate) chunk: Vec<u8>,
-    pub(crate) gap: Option<Gap>,
-    next: Position,
 }
 
 impl Drop for TopicReaders {
@@ -62,6 +36,8 @@ impl Drop for TopicReaders {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
     topics: Rc<RefCell<HashMap<usize, Weak<TopicReaders>>>>,
+    /// Those of the thread.
+    pages: Pages,
     essentials: Essentials,
 }
 
@@ -74,9 +50,9 @@ pub(crate) struct Subscription {
 }
 
 impl Fan {
-    /// Creates a fan whose tasks are among these.
-    pub(crate) fn new(essentials: Essentials) -> Self {
-        Self { essentials, ..Self::default() }
+    /// Creates a fan whose tasks are among these, and whose readers share these pages.
+    pub(crate) fn new(essentials: Essentials, pages: Pages) -> Self {
+        Self { essentials, pages, ..Self::default() }
     }
 
     /// Wakes this connection whenever the topic has grown.
@@ -84,7 +60,7 @@ impl Fan {
         let mut topics = self.topics.borrow_mut();
         let address = Arc::as_ptr(topic).addr();
         let readers = topics.get(&address).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let readers = TopicReaders::start(topic, &self.essentials);
+            let readers = TopicReaders::start(topic, self.pages.of(topic), &self.essentials);
             topics.retain(|_, readers| readers.strong_count() > 0);
             topics.insert(address, Rc::downgrade(&readers));
             readers
@@ -103,92 +79,38 @@ impl Subscription {
         &self,
         reader: &mut Reader,
         encoding: &'static ItemEncoding,
-        encode: impl FnOnce(&Page) -> Vec<Prepared>,
-    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
-        self.page(reader, encoding, |page| (encode(page), Vec::new()))
-    }
-
-    /// Returns the reader's next page as bytes.
-    pub(crate) fn read_chunk(
-        &self,
-        reader: &mut Reader,
-        encoding: &'static ItemEncoding,
-        encode: impl FnOnce(&Page) -> Vec<u8>,
-    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
-        self.page(reader, encoding, |page| (Vec::new(), encode(page)))
-    }
-
-    fn page(
-        &self,
-        reader: &mut Reader,
-        encoding: &'static ItemEncoding,
-        encode: impl FnOnce(&Page) -> (Vec<Prepared>, Vec<u8>),
-    ) -> Result<Option<Rc<Frames>>, ReadEnd> {
-        let place = reader.place();
-        let frames = match self.readers.shared(place, encoding) {
-            Some(frames) => {
-                reader.pass(frames.next);
-                frames
-            }
-            None if !self.readers.is_past(place.position) => return Ok(None),
-            None => {
-                let page = reader.read()?;
-                let (messages, chunk) = encode(&page);
-                let Page { gap, next, .. } = page;
-                let frames = Frames { place, encoding, messages, chunk, gap, next };
-                self.readers.keep(Rc::new(frames))
-            }
-        };
-        if self.readers.is_past(frames.next) {
+    ) -> Result<Option<Arc<SharedPage>>, ReadEnd> {
+        let pages = &self.readers.pages;
+        let page = pages.read(reader, encoding)?;
+        if page.as_ref().is_some_and(|page| pages.has_more(page)) {
             self.waker.wake();
         }
-        Ok(Some(frames))
+        Ok(page)
     }
 }
 
 impl TopicReaders {
-    fn start(topic: &Arc<Topic>, essentials: &Essentials) -> Rc<Self> {
+    fn start(topic: &Arc<Topic>, pages: Arc<TopicPages>, essentials: &Essentials) -> Rc<Self> {
         let mut head = topic.head();
         Rc::new_cyclic(|readers: &Weak<Self>| {
-            let (readers, own_head) = (Weak::clone(readers), RefCell::new(head.clone()));
+            let (readers, last_pages) = (Weak::clone(readers), Arc::clone(&pages));
             let task = essentials.spawn(async move {
+                let mut has_pages = false;
                 loop {
-                    head.grown().await;
+                    if !has_pages {
+                        head.grown().await;
+                    } else if timeout(SHARED_FOR, head.grown()).await.is_err() {
+                        has_pages = last_pages.forget_old();
+                        continue;
+                    }
+                    has_pages = true;
                     let Some(readers) = readers.upgrade() else { return };
                     readers.wakers.borrow().values().for_each(SendWaker::wake);
                 }
             });
-            let (wakers, next_key, pages) = Default::default();
-            let _topic = Arc::clone(topic);
-            Self { _topic, wakers, next_key, head: own_head, pages, task }
+            let (wakers, next_key) = Default::default();
+            Self { wakers, next_key, pages, task }
         })
-    }
-
-    /// Returns true if there is something after `position`.
-    fn is_past(&self, position: Position) -> bool {
-        reader::is_past(&mut self.head.borrow_mut(), position)
-    }
-
-    /// Returns the last page, if it is the next one for a reader at this place.
-    fn shared(&self, place: ReadPlace, encoding: &ItemEncoding) -> Option<Rc<Frames>> {
-        let pages = self.pages.borrow();
-        let frames = pages
-            .iter()
-            .find(|frames| ptr::eq(frames.encoding, encoding) && frames.place == place)?;
-        // The page may no longer have the newest event.
-        let is_old = place.mode == Mode::Latest && self.is_past(frames.next);
-        (!is_old).then(|| Rc::clone(frames))
-    }
-
-    /// Replaces the last page. Readers that alternate at different places must each read for themselves, so they read
-    /// at most twice as often.
-    fn keep(&self, frames: Rc<Frames>) -> Rc<Frames> {
-        let mut pages = self.pages.borrow_mut();
-        pages.retain(|kept| {
-            !ptr::eq(kept.encoding, frames.encoding) || kept.place.mode != frames.place.mode
-        });
-        pages.push(Rc::clone(&frames));
-        frames
     }
 }
 

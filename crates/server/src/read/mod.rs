@@ -3,6 +3,7 @@
 pub(crate) mod fan;
 pub(crate) mod many_reader;
 pub(crate) mod merge;
+pub(crate) mod pages;
 pub(crate) mod readable;
 pub(crate) mod reader;
 mod size;

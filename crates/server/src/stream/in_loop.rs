@@ -13,14 +13,15 @@ use anemone_ws::reactor::{SendWaker, StreamHandler};
 use http::{HeaderValue, Response, header};
 use tokio::time::Instant;
 
-use super::{EndlessPart, EndlessReply, cut, end_in_log, one, response, text};
+use super::{EndlessPart, EndlessReply, cut, end_in_log, response};
 use crate::alarms::Alarm;
 use crate::clients::access::{CLIENT_GONE, SERVER_STOPPED};
 use crate::clients::connections::closed::Cause;
 use crate::clients::connections::described::{Described, HTTP, WireProtocol};
 use crate::clients::permits::ConnectionPermit;
 use crate::local::Local;
-use crate::read::fan::{ItemEncoding, Subscription};
+use crate::read::fan::Subscription;
+use crate::read::pages::ItemEncoding;
 use crate::read::reader::{Reader, in_log};
 use crate::reply::body::{Body, full};
 
@@ -62,17 +63,17 @@ impl InLoop {
         head: &mut Vec<u8>,
     ) -> Self {
         let mut reply = EndlessReply::new(reader, Instant::now());
-        let begin = one(&reply.begin(), encoding.append);
+        let begin = encoding.one(&reply.begin());
         reply.reader().access().count_sent(begin.len());
-        head.extend_from_slice(&chunk(&begin));
+        chunk(begin.as_bytes(), |part| head.extend_from_slice(part));
         let local = Rc::clone(local);
         Self { local, reply, encoding, woken: None, alarm: None, _permit: permit }
     }
 
     fn send(&self, item: &Item<'_>, output: &mut Output) {
-        let text = one(item, self.encoding.append);
+        let text = self.encoding.one(item);
         self.reply.reader().access().count_sent(text.len());
-        output.extend_from_slice(&chunk(&text));
+        chunk(text.as_bytes(), |part| output.extend_from_slice(part));
     }
 
     fn described(&self) -> Described {
@@ -115,15 +116,12 @@ impl InLoop {
     fn read_on(&mut self, output: &mut Output) {
         let Some((subscription, _)) = &self.woken else { return };
         let (encoding, heartbeat) = (self.encoding, self.local.site.limits.heartbeat);
-        let encode = |page: &_| chunk(&text(page, encoding.append));
-        let read = |reader: &mut Reader| subscription.read_chunk(reader, encoding, encode);
+        let read = |reader: &mut Reader| subscription.read(reader, encoding);
         match self.reply.poll(Instant::now(), heartbeat, read) {
             EndlessPart::Page(page) => {
-                let access = self.reply.reader().access();
-                if access.is_some() {
-                    access.count_sent(text_bytes(&page.chunk));
-                }
-                output.extend_from_slice(&page.chunk);
+                let text = page.encoded.text();
+                self.reply.reader().access().count_sent(text.len());
+                chunk(text, |part| output.extend_from_slice(part));
             }
             EndlessPart::Item(item) => self.send(&item, output),
             EndlessPart::Nothing => {}
@@ -218,18 +216,13 @@ impl Drop for InLoop {
     }
 }
 
-/// Encodes a text as a chunk; nothing for an empty text, which would be the last chunk.
-fn chunk(text: &str) -> Vec<u8> {
-    if text.is_empty() {
-        return Vec::new();
+/// Writes a text as a chunk; nothing for an empty text, which would be the last chunk.
+fn chunk(text: &[u8], mut write: impl FnMut(&[u8])) {
+    if !text.is_empty() {
+        write(format!("{:x}\r\n", text.len()).as_bytes());
+        write(text);
+        write(b"\r\n");
     }
-    let size = format!("{:x}\r\n", text.len());
-    [size.as_bytes(), text.as_bytes(), b"\r\n"].concat()
-}
-
-fn text_bytes(chunk: &[u8]) -> usize {
-    let size_bytes = chunk.iter().position(|&byte| byte == b'\r');
-    size_bytes.map_or(0, |size_bytes| chunk.len() - size_bytes - b"\r\n\r\n".len())
 }
 
 #[cfg(test)]
@@ -237,15 +230,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_a_chunk_is_as_long_as_it_was() {
-        for text in ["", "a", "0123456789abcdef", &"\r\n".repeat(5000)] {
-            assert_eq!(text_bytes(&chunk(text)), text.len());
-        }
-    }
-
-    #[test]
     fn a_chunk_says_its_length_and_nothing_is_no_chunk() {
-        assert_eq!(chunk("0123456789"), b"a\r\n0123456789\r\n");
-        assert_eq!(chunk(""), b"");
+        let written = |text: &[u8]| {
+            let mut out = Vec::new();
+            chunk(text, |part| out.extend_from_slice(part));
+            out
+        };
+        assert_eq!(written(b"0123456789"), b"a\r\n0123456789\r\n");
+        assert_eq!(written(b""), b"");
     }
 }

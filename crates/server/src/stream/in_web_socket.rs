@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anemone_hub::{Gap, Topic};
 use anemone_wire::{EndReason, Item, Mode};
 use anemone_ws::proto::handshake::HandshakeResponse;
-use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Prepared, Sender};
+use anemone_ws::proto::{CloseCode, CloseFrame, Message, MisuseError, Sender};
 use anemone_ws::reactor::SendWaker;
 use tokio::time::Instant;
 
@@ -19,8 +19,9 @@ use super::{EndlessPart, EndlessReply};
 use crate::Problem;
 use crate::clients::connections::described::Described;
 use crate::exchange::visit::Visit;
-use crate::read::fan::{Fan, ItemEncoding, Subscription};
-use crate::read::reader::{Page, Reader};
+use crate::read::fan::{Fan, Subscription};
+use crate::read::pages::ItemEncoding;
+use crate::read::reader::Reader;
 use crate::transport_name::TransportName;
 
 /// Events are missing, for a reader that gets only data; the reason describes the gap.
@@ -36,14 +37,12 @@ const fn own_code(code: u16) -> CloseCode {
     }
 }
 
-static DATA: ItemEncoding = ItemEncoding {
-    append: |item, out| {
-        if let Item::Event { data, .. } = item {
-            out.push_str(data);
-        }
-    },
-};
-static POSITIONS: ItemEncoding = ItemEncoding { append: |item, out| item.write(out) };
+static DATA: ItemEncoding = ItemEncoding::Messages(|item, out| {
+    if let Item::Event { data, .. } = item {
+        out.push_str(data);
+    }
+});
+static POSITIONS: ItemEncoding = ItemEncoding::Messages(|item, out| item.write(out));
 
 /// Returns the encoding that a handshake has chosen by its subprotocol.
 pub(crate) fn encoding(response: &HandshakeResponse) -> &'static ItemEncoding {
@@ -84,12 +83,14 @@ impl InWebSocket {
     fn try_next(&mut self, visit: &Visit, sender: &mut Sender) -> Result<(), MisuseError> {
         let Some(subscription) = &self.subscription else { return Ok(()) };
         let encoding = self.encoding;
-        let encode = |page: &Page| messages(page, encoding);
-        match self.reply.next(|reader| subscription.read(reader, encoding, encode)) {
+        match self.reply.next(|reader| subscription.read(reader, encoding)) {
             EndlessPart::Page(page) => match page.gap.as_ref().filter(|_| self.ends_at_gaps()) {
                 Some(gap) => close_with(&interrupted(gap), visit, sender),
                 None => visit.counted(sender, |sender| {
-                    page.messages.iter().try_for_each(|message| sender.send_prepared(message))
+                    page.encoded
+                        .messages()
+                        .iter()
+                        .try_for_each(|message| sender.send_prepared(message))
                 }),
             },
             EndlessPart::Item(item) => self.send_item(&item, visit, sender),
@@ -148,8 +149,7 @@ impl InWebSocket {
         if self.is_data_only() {
             return Ok(());
         }
-        let mut text = String::new();
-        (self.encoding.append)(item, &mut text);
+        let text = self.encoding.one(item);
         visit.counted(sender, |sender| sender.send(Message::Text(&text)))
     }
 
@@ -195,14 +195,4 @@ pub(crate) fn close_with(
 /// Returns the close frame that tells a reader of data alone that events are missing.
 fn interrupted(gap: &Gap) -> CloseFrame {
     CloseFrame::new(GAP, &format!("gap: {}", gap.in_words()))
-}
-
-fn messages(page: &Page, encoding: &ItemEncoding) -> Vec<Prepared> {
-    let mut text = String::new();
-    let messages = page.items().filter_map(|item| {
-        text.clear();
-        (encoding.append)(&item, &mut text);
-        (!text.is_empty()).then(|| Prepared::new(Message::Text(&text)))
-    });
-    messages.collect()
 }

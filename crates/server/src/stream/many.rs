@@ -68,7 +68,7 @@ where
         kind,
         since: UnixTime::now(),
         why: CLIENT_GONE,
-        rounds: read.streams().map(|streams| InRounds::new(&streams.rounds)),
+        rounds: read.shared().map(|shared| InRounds::new(&shared.rounds)),
     };
     let pieces = stream::unfold(reply, |mut reply| async move {
         let piece = reply.next().await?;

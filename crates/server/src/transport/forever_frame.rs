@@ -12,6 +12,7 @@ use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
 use crate::reply::body::Body;
 use crate::request::query::{FrameName, Need, Representation, frame_missing};
 use crate::stop::Stop;
+use crate::stream::TextEncoding;
 use crate::stream::many::ManyEncoding;
 use crate::transport_name::{TransportName, TransportWords};
 use crate::{Kind, Problem, stream};
@@ -65,12 +66,13 @@ const GUARD: &str = "<script>parent===window&&(parent=null)</script>";
 fn answer(read: &ReadRequest, headers: &HeaderMap, stop: Stop) -> Result<Response<Body>, Problem> {
     check_place(headers)?;
     let name = read.query.frame.clone().ok_or_else(frame_missing)?;
-    let append = move |item: &Item<'_>, out: &mut String| {
+    let append = Box::new(move |item: &Item<'_>, out: &mut String| {
         let mut json = String::new();
         item.write(&mut json);
         script(&name, matches!(item, Item::Begin(_)), &json, out);
-    };
-    let mut response = stream::answer(read, TRANSPORT.name, CONTENT_TYPE, stop, append)?;
+    });
+    let encoding = TextEncoding::Own(append);
+    let mut response = stream::answer(read, TRANSPORT.name, CONTENT_TYPE, stop, encoding)?;
     protect(response.headers_mut());
     Ok(response)
 }

@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
-use crate::read::fan::ItemEncoding;
+use crate::read::pages::ItemEncoding;
 use crate::request::query::Representation;
 use crate::stop::Stop;
 use crate::stream::many::{self, ManyEncoding};
@@ -19,7 +19,7 @@ pub(super) static TRANSPORT: ReadTransport = ReadTransport {
         why: "Accept: application/x-ndjson",
     }),
     representation: Representation::named("application/x-ndjson"),
-    answer: ReadAnswer::Stream(ItemEncoding { append: |item, out| item.write_line(out) }),
+    answer: ReadAnswer::Stream(ItemEncoding::Text(|item, out| item.write_line(out))),
     many,
 };
 

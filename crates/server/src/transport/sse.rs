@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 use crate::exchange::many_request::ManyRequest;
 use crate::exchange::read_transport::{LaterAnswer, ReadAnswer, ReadTransport};
-use crate::read::fan::ItemEncoding;
+use crate::read::pages::ItemEncoding;
 use crate::request::query::Representation;
 use crate::stop::Stop;
 use crate::stream::many::{self, ManyEncoding};
@@ -16,7 +16,7 @@ use crate::transport_name::{TransportName, TransportWords};
 pub(super) static TRANSPORT: ReadTransport = ReadTransport {
     name: TransportName::new(&TransportWords { name: "sse", why: "Accept: text/event-stream" }),
     representation: Representation::named("text/event-stream"),
-    answer: ReadAnswer::Stream(ItemEncoding { append: |item, out| item.write_block(out) }),
+    answer: ReadAnswer::Stream(ItemEncoding::Text(|item, out| item.write_block(out))),
     many,
 };
 

@@ -11,7 +11,7 @@ mod reply;
 pub use fields::{FieldError, FieldList, Fields, REPLY_FIELDS, is_request_field};
 pub use id::{Id, IdError};
 pub use message::{MalformedMessage, Message, MessageError, Request};
-pub use reply::{Reply, status, write_item};
+pub use reply::{ItemMessage, Reply, status};
 
 /// The WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "anemone.v1";

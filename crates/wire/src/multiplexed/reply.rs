@@ -111,11 +111,20 @@ impl<'a> Reply<'a> {
     }
 
     fn write_line(&self, id: Option<Id>, out: &mut String) {
-        let id = id.as_ref().map_or(NO_ID, Id::as_str);
+        self.write_status(out);
+        out.push_str(id.as_ref().map_or(NO_ID, Id::as_str));
+        self.write_words(out);
+    }
+
+    /// Appends what stands before the id.
+    fn write_status(&self, out: &mut String) {
         // Three digits each time, which needs no formatter.
         let digit = |unit: u16| char::from(b'0' + (self.status / unit % 10) as u8);
         out.extend([digit(100), digit(10), digit(1), ' ']);
-        out.push_str(id);
+    }
+
+    /// Appends what stands after the id.
+    fn write_words(&self, out: &mut String) {
         // Writing to a string cannot fail.
         if let Some(position) = self.position {
             let _ = write!(out, " {position}");
@@ -155,26 +164,56 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends the message of an item. It has `position` if the item has no position of its own.
-pub fn write_item(id: Id, item: &Item<'_>, position: Position, out: &mut String) {
-    let position = Some(item.position().unwrap_or(position));
-    let mut line = |status, time| {
-        Reply { time, ..Reply::new(status, position, "") }.write_line(Some(id), out);
-    };
-    match item {
-        Item::Begin(_) | Item::Quiet(_) => line(status::STANDING, None),
-        Item::Event { time, data, .. } => {
-            line(status::EVENT, *time);
-            if !data.is_empty() {
-                out.push('\n');
-                out.push_str(data);
+/// The message of an item, apart from the id of its reader: readers with other ids share it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ItemMessage {
+    /// The id belongs after the status and a space.
+    text: String,
+}
+
+/// The bytes of a status and a space.
+const STATUS_BYTES: usize = 4;
+
+impl ItemMessage {
+    /// Makes the message. It has `position` if the item has no position of its own.
+    #[must_use]
+    pub fn new(item: &Item<'_>, position: Position) -> Self {
+        let position = Some(item.position().unwrap_or(position));
+        let data_bytes = if let Item::Event { data, .. } = item { data.len() } else { 0 };
+        let mut text = String::with_capacity(LINE_BYTES + data_bytes);
+        let mut line = |status, time| {
+            let reply = Reply { time, ..Reply::new(status, position, "") };
+            reply.write_status(&mut text);
+            reply.write_words(&mut text);
+        };
+        match item {
+            Item::Begin(_) | Item::Quiet(_) => line(status::STANDING, None),
+            Item::Event { time, data, .. } => {
+                line(status::EVENT, *time);
+                if !data.is_empty() {
+                    text.push('\n');
+                    text.push_str(data);
+                }
+            }
+            Item::Gap(_) | Item::Skipped { .. } | Item::End(_) => {
+                line(status::NOTICE, None);
+                text.push('\n');
+                item.write(&mut text);
             }
         }
-        Item::Gap(_) | Item::Skipped { .. } | Item::End(_) => {
-            line(status::NOTICE, None);
-            out.push('\n');
-            item.write(out);
-        }
+        Self { text }
+    }
+
+    /// Returns the length of the message without an id, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Appends the message to the reader with this id.
+    pub fn write(&self, id: Id, out: &mut String) {
+        let (status, words) = self.text.split_at(STATUS_BYTES);
+        out.extend([status, id.as_str(), words]);
     }
 }
 
@@ -220,7 +259,7 @@ mod tests {
 
     fn written_item(id: Id, item: &Item<'_>, position: Position) -> String {
         let mut out = String::new();
-        write_item(id, item, position, &mut out);
+        ItemMessage::new(item, position).write(id, &mut out);
         out
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anemone_hub::{Topic, UnixTime};
-use http::Request;
+use http::{Extensions, Request};
 use slab::Slab;
 use tokio::time::Instant;
 
@@ -30,16 +30,25 @@ const PATH_BYTES_MAX: usize = 256;
 pub(crate) struct HttpConnections {
     all: RefCell<BTreeMap<u64, Arc<HttpConnection>>>,
     last: Cell<u64>,
-    streams: ManyStreams,
+    shared: ThreadParts,
 }
 
-/// The parts that the streams of several topics on all connections of a thread share.
+/// The parts that the streams of all connections of a thread share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ManyStreams {
-    /// The rounds in which they read on.
+pub(crate) struct ThreadParts {
+    /// The rounds in which streams of several topics read on.
     pub(crate) rounds: Arc<Rounds>,
-    /// Tells them of new topics.
+    /// Tells streams of several topics of new ones.
     pub(crate) herald: Arc<Herald>,
+    states: Arc<Mutex<Extensions>>,
+}
+
+impl ThreadParts {
+    /// Returns another part, by its type. The first call creates it.
+    pub(crate) fn state<T: Clone + Send + Sync + 'static>(&self, create: impl FnOnce() -> T) -> T {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.get_or_insert_with(create).clone()
+    }
 }
 
 impl HttpConnections {
@@ -53,15 +62,15 @@ impl HttpConnections {
         self.last.set(number);
         let (since, state) = (Instant::now(), Mutex::default());
         let bytes = Arc::default();
-        let streams = self.streams.clone();
-        let connection = HttpConnection { number, client, protocol, since, bytes, streams, state };
+        let shared = self.shared.clone();
+        let connection = HttpConnection { number, client, protocol, since, bytes, shared, state };
         let connection = Arc::new(connection);
         self.all.borrow_mut().insert(number, Arc::clone(&connection));
         HttpPlace { all: Rc::clone(self), connection }
     }
 
-    pub(crate) fn streams(&self) -> &ManyStreams {
-        &self.streams
+    pub(crate) fn shared(&self) -> &ThreadParts {
+        &self.shared
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -106,7 +115,7 @@ pub(crate) struct HttpConnection {
     protocol: WireProtocol,
     pub(super) since: Instant,
     bytes: Arc<ByteCounts>,
-    streams: ManyStreams,
+    shared: ThreadParts,
     state: Mutex<HttpState>,
 }
 
@@ -223,9 +232,9 @@ impl RequestPlace {
         self.0.connection.protocol
     }
 
-    /// Returns what a stream of several topics shares with others.
-    pub(crate) fn streams(&self) -> &ManyStreams {
-        &self.0.connection.streams
+    /// Returns what a stream shares with others of its thread.
+    pub(crate) fn shared(&self) -> &ThreadParts {
+        &self.0.connection.shared
     }
 
     pub(crate) fn reads_by(&self, transport: TransportName) {

@@ -1,7 +1,8 @@
 use std::cell::Cell;
 use std::future::pending;
 
-use anemone_hub::{After, Data, Epoch, Hub, PageLimit, Retention, UnixTime};
+use anemone_hub::{After, Data, Epoch, Hub, PageLimit, Position, Retention, UnixTime};
+use anemone_wire::{Item, Mode};
 use anemone_ws::proto::{Message, Sender};
 use anemone_ws::reactor::{Handler, drive};
 use anemone_ws::{Memory, Negotiated};
@@ -12,7 +13,19 @@ use tokio::task::LocalSet;
 use super::*;
 
 /// The encoding of all readers here.
-static ENCODING: ItemEncoding = ItemEncoding { append: |_, _| {} };
+static ENCODING: ItemEncoding = ItemEncoding::Messages(|item, out| {
+    ENCODED.set(ENCODED.get() + 1);
+    match item {
+        Item::Event { data, .. } => out.push_str(data),
+        Item::Skipped { count, .. } => out.push_str(&format!("-{count}")),
+        _ => {}
+    }
+});
+
+thread_local! {
+    /// The number of items that were encoded.
+    static ENCODED: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A connection that hands its waker out, and counts how often it may send.
 struct Woken {
@@ -55,19 +68,14 @@ impl Member {
 
     /// The next page, as text, and whether this reader had it encoded.
     fn read(&mut self) -> (Option<String>, bool) {
-        let mut is_encoded = false;
-        let frames = self.place.read(&mut self.reader, &ENCODING, |page| {
-            is_encoded = true;
-            let skipped = (page.skipped > 0).then(|| format!("-{}", page.skipped));
-            let events = page.events.iter().map(|event| event.data.as_str().to_owned());
-            let texts = skipped.into_iter().chain(events);
-            texts.map(|text| Prepared::new(Message::Text(&text))).collect()
-        });
-        let text = frames.unwrap().map(|frames| {
-            let texts = frames.messages.iter().map(|message| str::from_utf8(message.payload()));
+        let before = ENCODED.get();
+        let page = self.place.read(&mut self.reader, &ENCODING);
+        let text = page.unwrap().map(|page| {
+            let texts =
+                page.encoded.messages().iter().map(|message| str::from_utf8(message.payload()));
             texts.map(Result::unwrap).collect::<Vec<_>>().join(" ")
         });
-        (text, is_encoded)
+        (text, ENCODED.get() > before)
     }
 }
 
@@ -200,11 +208,11 @@ async fn who_is_too_slow_does_not_get_the_page_of_one_who_begins_there() {
             let mut new = Member::join(&fan, &topic, 0, Mode::All).await;
             new.reader = new.reader.when_slow(Gap, Close);
             assert_eq!(new.read(), (told("3 4 5"), true));
-            let ended = slow.place.read(&mut slow.reader, &ENCODING, |_| Vec::new());
+            let ended = slow.place.read(&mut slow.reader, &ENCODING);
             let Err(ReadEnd::Failed(problem)) = ended else { panic!("{ended:?}") };
             assert_eq!(problem.detail(), "too slow: 2 events after 9-0 are no longer retained");
             publish(&topic, 6..=9);
-            let ended = new.place.read(&mut new.reader, &ENCODING, |_| Vec::new());
+            let ended = new.place.read(&mut new.reader, &ENCODING);
             assert!(ended.is_err(), "it was reading by then");
         })
         .await;
@@ -221,13 +229,32 @@ async fn a_mode_and_a_form_have_one_page_each_that_is_kept() {
                 publish(&topic, number..=number);
                 assert_eq!(all.read(), (told(&number.to_string()), true));
                 assert_eq!(latest.read(), (told(&number.to_string()), true));
-                assert_eq!(all.place.readers.pages.borrow().len(), 2);
+                assert_eq!(all.place.readers.pages.len(), 2);
             }
             drop(all);
             let readers = Rc::downgrade(&latest.place.readers);
             drop(latest);
             settle().await;
             assert_eq!(readers.strong_count(), 0, "they go with the last reader");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_is_kept_for_a_second() {
+    LocalSet::new()
+        .run_until(async {
+            let (fan, topic) = (Fan::default(), topic());
+            let mut first = Member::join(&fan, &topic, 0, Mode::All).await;
+            let mut later = Member::join(&fan, &topic, 0, Mode::All).await;
+            publish(&topic, 1..=2);
+            settle().await;
+            assert_eq!(first.read(), (told("1 2"), true));
+            tokio::time::sleep(SHARED_FOR).await;
+            assert_eq!(later.read(), (told("1 2"), true), "retention may have dropped them");
+            // Nobody asks for more.
+            tokio::time::sleep(2 * SHARED_FOR).await;
+            assert_eq!(first.place.readers.pages.len(), 0);
         })
         .await;
 }

@@ -9,7 +9,10 @@ use anemone_ws::reactor::SendWaker;
 use futures_util::FutureExt;
 use tokio::task::coop::unconstrained;
 
+use super::sending::ENCODING;
 use crate::read::fan::{Fan, Subscription};
+use crate::read::pages::SharedPage;
+use crate::read::reader::{ReadEnd, Reader};
 
 /// The topics of a connection's readers by their addresses in memory, since a name may belong to another topic by
 /// now.
@@ -26,7 +29,7 @@ struct FollowedTopic {
     /// When it grows, all readers get a turn.
     head: Head,
     readers: BTreeSet<Id>,
-    _subscription: Subscription,
+    subscription: Subscription,
 }
 
 impl FollowedTopics {
@@ -38,7 +41,7 @@ impl FollowedTopics {
         let followed = self.topics.entry(address(topic)).or_insert_with(|| {
             let subscription = self.fan.subscribe(topic, waker.clone());
             let (_topic, head, readers) = (Arc::clone(topic), topic.head(), BTreeSet::new());
-            FollowedTopic { _topic, head, readers, _subscription: subscription }
+            FollowedTopic { _topic, head, readers, subscription }
         });
         followed.readers.insert(id);
     }
@@ -58,6 +61,12 @@ impl FollowedTopics {
         let with_news =
             followed.filter_map(|followed| followed.has_news().then_some(&followed.readers));
         with_news.flatten().copied()
+    }
+
+    /// Returns the next page of a reader of one of the topics; `None` when everything was read.
+    pub(super) fn read(&self, reader: &mut Reader) -> Result<Option<Arc<SharedPage>>, ReadEnd> {
+        let Some(followed) = self.topics.get(&address(reader.topic())) else { return Ok(None) };
+        followed.subscription.read(reader, &ENCODING)
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,21 +1,24 @@
 //! Writes messages about a client's requests, and counts their bytes for the access log.
 
 use anemone_wire::Item;
-use anemone_wire::multiplexed::{FieldList, Id, REPLY_FIELDS, Reply, status, write_item};
+use anemone_wire::multiplexed::{FieldList, Id, ItemMessage, REPLY_FIELDS, Reply, status};
 use http::StatusCode;
 
 use super::Outlet;
 use crate::Problem;
 use crate::clients::access::AccessLine;
-use crate::read::reader::Page;
+use crate::read::pages::ItemEncoding;
 use crate::stream::EndlessReply;
 
+/// The encoding of multiplexed readers.
+pub(super) static ENCODING: ItemEncoding = ItemEncoding::WithoutIds;
+
 /// Writes a page; returns the number of bytes.
-pub(super) fn send_page(id: Id, page: &Page, outlet: &mut impl Outlet) -> usize {
+pub(super) fn send_page(id: Id, page: &[ItemMessage], outlet: &mut impl Outlet) -> usize {
     let (mut message, mut bytes) = (String::new(), 0);
-    for item in page.items() {
+    for item in page {
         message.clear();
-        write_item(id, &item, page.next, &mut message);
+        item.write(id, &mut message);
         bytes += message.len();
         outlet.put(&message);
     }
@@ -37,10 +40,9 @@ pub(super) fn send_begin(
 }
 
 pub(super) fn send_item(id: Id, item: &Item<'_>, reply: &EndlessReply, outlet: &mut impl Outlet) {
-    let mut message = String::new();
-    write_item(id, item, reply.reader().position(), &mut message);
-    reply.reader().access().count_sent(message.len());
-    outlet.put(&message);
+    let message = ItemMessage::new(item, reply.reader().position());
+    let bytes = send_page(id, &[message], outlet);
+    reply.reader().access().count_sent(bytes);
 }
 
 /// Writes a reply; without an id it is about the connection.

@@ -8,14 +8,14 @@ use anemone_wire::Item;
 
 use crate::Problem;
 use crate::exchange::read_transport::{ReadAnswer, ReadTransport};
-use crate::read::fan::ItemEncoding;
+use crate::read::pages::ItemEncoding;
 use crate::request::query::Representation;
 use crate::transport_name::{TransportName, TransportWords};
 
 pub(crate) static TRANSPORT: ReadTransport = ReadTransport {
     name: TransportName::new(&TransportWords { name: "toy", why: "a test" }),
     representation: Representation::named("text/csv"),
-    answer: ReadAnswer::Stream(ItemEncoding { append: line }),
+    answer: ReadAnswer::Stream(ItemEncoding::Text(line)),
     many: |_, _, _| Box::pin(ready(Err(Problem::nothing_at("/toy")))),
 };
 

@@ -10,7 +10,6 @@ use crate::Problem;
 use crate::alarms::Alarm;
 use crate::clients::access::CLIENT_GONE;
 use crate::exchange::arrival;
-use crate::read::reader::Reader;
 use crate::stream::EndlessPart;
 use crate::transport::multiplexed::Outlet;
 use crate::transport::multiplexed::call::Served;
@@ -81,11 +80,10 @@ impl Multiplexer {
             }
             Some(Work::Read(reply)) => {
                 let heartbeat = early(self.site.limits.heartbeat);
-                let read =
-                    |reader: &mut Reader| reader.is_behind().then(|| reader.read()).transpose();
-                match reply.poll(now, heartbeat, read) {
+                let topics = &self.topics;
+                match reply.poll(now, heartbeat, |reader| topics.read(reader)) {
                     EndlessPart::Page(page) => {
-                        let bytes = send_page(id, &page, outlet);
+                        let bytes = send_page(id, page.encoded.without_ids(), outlet);
                         reply.reader().access().count_sent(bytes);
                         if reply.is_behind() || !reply.is_open() {
                             self.session.give_turn(id);
