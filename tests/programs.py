@@ -31,7 +31,7 @@ def python_with(requirements, work, name="python3", options=()):
     if not (interpreter.exists() and stamp.exists() and stamp.read_text() == installed):
         stamp.unlink(missing_ok=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-        options = ["--quiet", "--disable-pip-version-check", *options]
+        options = ["--quiet", "--disable-pip-version-check", "--no-compile", *options]
         subprocess.run([interpreter, "-m", "pip", "install", *options, "-r", requirements], check=True)
         stamp.write_text(installed)
     return interpreter
