@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { becomes, isOfTest } from "./support.js";
 
-/** @typedef {{ refused?: number, at?: string, hasTouch?: boolean, isCoarse?: boolean }} Options the requests that the service refuses, what follows the address, and whether the places of the page have few points */
+/** @typedef {{ refused?: number, at?: string, hasTouch?: boolean, isCoarse?: boolean, prepare?: (page: import("playwright-core").Page) => void }} Options the requests that the service refuses, what follows the address, whether the places of the page have few points, and what comes before it is loaded */
 
 /** The points of a coarse map are so many times as far from each other. */
 const COARSENESS = 5;
@@ -28,7 +28,7 @@ export async function coarsen(page) {
  * @param {(page: import("playwright-core").Page) => Promise<void>} body
  * @param {Options} [options]
  */
-export async function onMap(browser, server, body, { refused = 0, at = "", hasTouch = false, isCoarse = false } = {}) {
+export async function onMap(browser, server, body, { refused = 0, at = "", hasTouch = false, isCoarse = false, prepare } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, hasTouch });
   const page = await context.newPage();
   /** @type {string[]} */
@@ -36,6 +36,7 @@ export async function onMap(browser, server, body, { refused = 0, at = "", hasTo
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && !isOfTest(message.text()) && faults.push(message.text()));
   if (isCoarse) await coarsen(page);
+  prepare?.(page);
   await page.goto(`${server.origin}/propagation${at}`);
   await body(page);
   assert.ok(faults.length <= refused && faults.every((fault) => /422/.test(fault)), faults.join("\n"));

@@ -80,20 +80,15 @@ async function use(page, document) {
   await page.getByRole("button", { name: "Use this document" }).click();
 }
 
-test("the connection is opened before the first run is asked for", { timeout: STEP_MS_MAX }, async () => {
-  const page = await browser.newPage();
+test("the map refines to all points over a connection opened before, and reads a value and the path to it", { timeout: STEP_MS_MAX }, async () => {
   /** @type {string[]} */
   const sent = [];
-  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(String(payload).split(" ").filter((_, index) => index !== 1)[1]?.split("\n")[0] ?? "")));
-  await page.goto(`${server.origin}/propagation`);
-  await says(page, "done");
-  assert.deepEqual([sent[0], sent.filter((path) => path === "/propagation").length], ["/clock", 1]);
-  await page.close();
-});
-
-test("the map refines to all points, and reads a value and the path to it", { timeout: STEP_MS_MAX }, async () => {
+  const prepare = (/** @type {import("playwright-core").Page} */ page) => {
+    page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(String(payload).split(" ").filter((_, index) => index !== 1)[1]?.split("\n")[0] ?? "")));
+  };
   await withPage(async (page) => {
     await says(page, "done");
+    assert.deepEqual([sent[0], sent.filter((path) => path === "/propagation").length], ["/clock", 1]);
     assert.match(await summary(page), /^20,636 of 20,636 points · .*first seen after \d/);
     await until("the map in its colours", async () => (await coloursOf(page)) > 200);
     const map = page.getByRole("application", { name: "Map" });
@@ -123,7 +118,7 @@ test("the map refines to all points, and reads a value and the path to it", { ti
     assert.equal(await levels.inputValue(), "-80 -60");
     await levels.fill("-80 nothing");
     await becomes("the fault", () => page.locator("#levels-fault").textContent(), "“nothing” is not a number from -1,000 to 1,000.");
-  });
+  }, { prepare });
 });
 
 test("a transmitter that is moved gets a new run, and the old one is cancelled", { timeout: STEP_MS_MAX }, async () => {
