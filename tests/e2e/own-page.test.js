@@ -74,7 +74,7 @@ after(async () => {
 async function shows(page, numbers) {
   const said = numbers.join(" ");
   const items = "[...document.querySelectorAll('#events li')].map((item) => item.textContent).join(' ')";
-  await page.waitForFunction(`${items} === ${JSON.stringify(said)}`, undefined, { timeout: PATIENCE_MS });
+  await page.waitForFunction(`${items} === ${JSON.stringify(said)}`, undefined, { polling: 100, timeout: PATIENCE_MS });
 }
 
 test("a page of one's own reads a topic, wherever it is served", { timeout: STEP_MS_MAX }, async () => {

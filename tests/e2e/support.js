@@ -214,6 +214,6 @@ export async function panesConnect(page) {
       return states.length === 8 && states.every((state) => state === "connected");
     },
     null,
-    { timeout: PATIENCE_MS },
+    { polling: 100, timeout: PATIENCE_MS },
   );
 }
