@@ -13,13 +13,13 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The names of the standard library that may be used: a whole module that does nothing but compute, or one item.
 const STD: &[&str] = &[
     "std::borrow::Cow",
-    "std::cell::OnceCell",
     "std::fmt",
     "std::mem",
     "std::ops::Add",
     "std::ops::Range",
     "std::str::from_utf8",
     "std::sync::Arc",
+    "std::sync::OnceLock",
     "std::time::Duration",
 ];
 const MACROS: [&str; 5] = ["debug_assert", "debug_assert_eq", "format", "matches", "write"];
